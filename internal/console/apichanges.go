@@ -35,6 +35,11 @@ var changeOperations = []operation{
 		answers: []answer{{http.StatusOK, "What spamgate health --json prints: healthy is false if something is wrong", admin.Health{}}},
 		serve:   (*exchange).apiHealth,
 	},
+	{
+		method: "GET", path: "/fleet", may: accounts.SeeHealth, id: "fleet", summary: "The fleet as this gate sees it: members, shared lists, problems",
+		answers: []answer{{http.StatusOK, "What spamgate fleet status --json prints: state is off if there is no fleet", admin.Fleet{}}},
+		serve:   (*exchange).apiFleet,
+	},
 }
 
 // apiChanges returns changes. An account that is bound to domains sees those for its own
@@ -68,6 +73,14 @@ func (x *exchange) apiUndo() (any, error) {
 // apiHealth returns the health of the gate, as of the last seconds: to ask it tries next hops.
 func (x *exchange) apiHealth() (any, error) {
 	return x.console.health.wait(x.r.Context(), x.console.Now())
+}
+
+// apiFleet returns the state of the fleet, as of the last seconds.
+func (x *exchange) apiFleet() (any, error) {
+	if !x.console.inFleet() {
+		return admin.Fleet{State: admin.FleetOff}, nil
+	}
+	return x.console.fleet.wait(x.r.Context(), x.console.Now())
 }
 
 // openAPI answers with the description of the API.

@@ -10,6 +10,7 @@ import (
 	"spamgate/internal/accounts"
 	"spamgate/internal/check"
 	"spamgate/internal/decisions"
+	"spamgate/internal/fleetsearch"
 )
 
 var untilParameter = parameter{name: "until", what: "Only before this time, written alike"}
@@ -43,8 +44,9 @@ var mailOperations = []operation{
 			sinceParameter, untilParameter,
 			{name: "limit", what: "The greatest number of decisions: 1 to 1000, usually 100; a page of large ones ends earlier"},
 			{name: "before", what: "next of the page before"},
+			{name: "gate", what: "Only the history of this gate of the fleet; else all gates are asked"},
 		},
-		answers: []answer{{http.StatusOK, "A page of decisions", decisions.Page{}}},
+		answers: []answer{{http.StatusOK, "A page of decisions", fleetsearch.Page{}}},
 		serve:   (*exchange).apiDecisions,
 	},
 	{
@@ -121,12 +123,9 @@ func (x *exchange) apiDecisions() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	page, err := x.console.History.Find(x.r.Context(), q)
-	if r := x.console.recorder(); r != nil && x.who.May(accounts.SeeHealth) {
+	page, err := x.findDecisions(q, x.query("gate"))
+	if r := x.console.recorder(); r != nil && x.who.May(accounts.SeeHealth) && page.Gates == nil {
 		page.Fault = r.Stats().Err
-	}
-	if page.Decisions == nil {
-		page.Decisions = []decisions.Decision{}
 	}
 	return page, err
 }

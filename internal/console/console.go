@@ -26,6 +26,7 @@ type Options struct {
 
 	Set      func() *blocklist.Set // the lists that serve
 	Gate     admin.Gate
+	Fleet    admin.FleetGate // asked if [fleet] is configured
 	Accounts *accounts.Store
 	Logger   *slog.Logger
 
@@ -65,7 +66,8 @@ type Console struct {
 	requests  places
 	streams   places // live views
 	downloads places
-	health    healthCache
+	health    cached[admin.Health]
+	fleet     cached[admin.Fleet]
 
 	limitedLogins oncePerSecond // lines of the log about them
 
@@ -83,8 +85,10 @@ func New(o Options) (*Console, error) {
 		requests: places{each: requestsEach, all: requestsAll},
 		streams:  places{each: streamsEach, all: streamsAll}, downloads: places{each: 1, all: 2},
 	}
-	c.health.log = o.Logger
+	c.health.what, c.health.fresh, c.health.log = "health", healthFresh, o.Logger
 	c.health.ask = func(ctx context.Context) admin.Health { return c.Gate.Health(ctx) }
+	c.fleet.what, c.fleet.fresh, c.fleet.log = "fleet", fleetFresh, o.Logger
+	c.fleet.ask = func(ctx context.Context) admin.Fleet { return c.Fleet.Fleet(ctx) }
 	c.ending, c.end = context.WithCancel(context.Background())
 	var err error
 	if c.pages, err = parsePages(); err != nil {
@@ -105,6 +109,9 @@ func (c *Console) recorder() *decisions.Recorder {
 	}
 	return c.Recorder()
 }
+
+// inFleet reports whether the gate belongs to a fleet.
+func (c *Console) inFleet() bool { return c.Config().Fleet.On() }
 
 // Close ends answers that would go on by themselves, such as live views, so that the server
 // can shut down.

@@ -12,6 +12,7 @@ import (
 	"spamgate/blocklist/sender"
 	"spamgate/internal/accounts"
 	"spamgate/internal/config"
+	"spamgate/internal/fleetsearch"
 	"spamgate/internal/listedit"
 	"spamgate/internal/logging"
 	"spamgate/internal/managed"
@@ -47,6 +48,7 @@ type entryForm struct {
 	Date   string // with "date"
 	List   string
 	ID     string // the message that the user came from
+	Gate   string // the gate of the fleet that had it
 	Back   string
 	Why    string
 
@@ -150,12 +152,15 @@ func (x *exchange) entryForm() *entryForm {
 	value := func(name string) string { return strings.TrimSpace(x.r.FormValue(name)) }
 	f := &entryForm{
 		Type: value("type"), Sender: value("sender"), What: value("what"), Whom: value("whom"), For: value("recipient"),
-		Until: value("until"), Date: value("date"), List: value("list"), ID: value("id"), Back: value("back"), Why: value("why"),
+		Until: value("until"), Date: value("date"), List: value("list"), ID: value("id"), Gate: value("gate"), Back: value("back"), Why: value("why"),
 	}
 	if f.Type != "block" {
 		f.Type = "allow"
 	}
 	f.Allow = f.Type == "allow"
+	if !fleetsearch.ValidName(f.Gate) {
+		f.Gate = ""
+	}
 	f.Sender = strings.Trim(f.Sender, "<>")
 	if value("sender") == "<>" {
 		f.Sender = "<>"
@@ -170,7 +175,7 @@ func (x *exchange) entryForm() *entryForm {
 func (x *exchange) cameFrom(f *entryForm) string {
 	switch {
 	case f.ID != "":
-		return "/mail/" + url.PathEscape(f.ID)
+		return messagePath(f.ID, f.Gate)
 	case f.List != "" && x.who.May(accounts.SeeLists):
 		return "/lists/" + url.PathEscape(f.List)
 	case x.who.May(accounts.SeeLists):
@@ -436,7 +441,7 @@ func (f *entryForm) Known() string {
 func (f *entryForm) Fields() map[string]string {
 	return map[string]string{
 		"type": f.Type, "sender": f.Sender, "what": f.What, "whom": f.Whom, "recipient": f.For,
-		"until": f.Until, "date": f.Date, "list": f.List, "id": f.ID, "back": f.Back,
+		"until": f.Until, "date": f.Date, "list": f.List, "id": f.ID, "gate": f.Gate, "back": f.Back,
 	}
 }
 

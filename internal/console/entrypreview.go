@@ -51,7 +51,7 @@ func (x *exchange) entryPreview(f *entryForm, l *config.List) *entryPreview {
 	ctx, stop := context.WithTimeout(x.r.Context(), previewTime)
 	defer stop()
 	proposed := check.Proposed{List: l.Name, Entry: f.Entry, For: f.To}
-	p, err := x.preview(ctx, proposed, f.ID, x.pastOf(f))
+	p, err := x.preview(ctx, proposed, f.ID, f.Gate, x.pastOf(f))
 	if err == nil && f.Allow && p.About != nil && !p.Helps {
 		p.Remedies, err = x.remedies(ctx, f, p.About)
 	}
@@ -70,15 +70,15 @@ func (x *exchange) previewed(p *entryPreview, err error) *entryPreview {
 	return &entryPreview{Failed: true}
 }
 
-// preview judges past mail again, as if a list were changed. The id is that of the message that
-// the user came from; "" for none.
-func (x *exchange) preview(ctx context.Context, proposed check.Proposed, id string, past decisions.Query) (p *entryPreview, err error) {
+// preview judges past mail of this gate again, as if a list were changed. The id is that of the
+// message that the user came from, "" for none, and the gate of the fleet had it.
+func (x *exchange) preview(ctx context.Context, proposed check.Proposed, id, gate string, past decisions.Query) (p *entryPreview, err error) {
 	p = &entryPreview{Days: previewDays}
 	if x.console.History == nil {
 		p.Off = true
 		return p, nil
 	}
-	if p.About, err = x.about(ctx, id); err != nil {
+	if p.About, err = x.about(ctx, id, gate); err != nil {
 		return nil, err
 	}
 	p.Lost = id != "" && p.About == nil
@@ -173,6 +173,9 @@ func (f *entryForm) stepPath(step check.Proposed) string {
 		return ""
 	}
 	q := url.Values{"type": {"allow"}, "list": {step.List}, "sender": {strings.TrimPrefix(step.Entry, "@")}, "id": {f.ID}, "back": {f.Back}, "show": {"1"}}
+	if f.Gate != "" {
+		q.Set("gate", f.Gate)
+	}
 	switch {
 	case step.Entry == "<>":
 	case strings.HasPrefix(step.Entry, "@"):
@@ -192,22 +195,28 @@ func (f *entryForm) stepPath(step check.Proposed) string {
 	return "/entry/new?" + q.Encode()
 }
 
+// aboutTime bounds the question to another gate.
+const aboutTime = previewTime / 2
+
 // about returns the decision about a message that names an entry, or else its newest one; nil if
 // the history has none.
-func (x *exchange) about(ctx context.Context, id string) (*decisions.Decision, error) {
+func (x *exchange) about(ctx context.Context, id, gate string) (*decisions.Decision, error) {
 	if id == "" {
 		return nil, nil
 	}
-	page, err := x.console.History.Find(ctx, decisions.Query{ID: id, RecipientDomains: x.who.Domains, Limit: 20})
-	if err != nil || len(page.Decisions) == 0 {
+	ctx, cancel := context.WithTimeout(ctx, aboutTime)
+	defer cancel()
+	found, err := x.findMessage(ctx, id, gate, 20)
+	if err != nil || len(found.Decisions) == 0 {
 		return nil, err
 	}
-	for i := range page.Decisions {
-		if d := &page.Decisions[i]; d.List != "" {
-			return d, nil
+	all := ofOneGate(found.Decisions)
+	for i := range all {
+		if all[i].List != "" {
+			return &all[i], nil
 		}
 	}
-	return &page.Decisions[0], nil
+	return &all[0], nil
 }
 
 // pastOf returns which decisions are about mail that the entry is about.

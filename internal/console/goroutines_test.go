@@ -19,13 +19,13 @@ import (
 
 // guarded are the files that begin goroutines of which a panic would end the gate: why it does not.
 var guarded = map[string]string{
-	"console/healthcache.go": "recovers",
-	"console/work.go":        "recovers",
-	"decisions/recorder.go":  "the writer, which recovers in guarded",
-	"joined/joined.go":       "hands the panic to who waits",
-	"listedit/lock.go":       "one system call",
-	"listedit/sum.go":        "a hash",
-	"listfiles/open.go":      "only commands read terminals and pipes",
+	"console/cached.go":     "recovers",
+	"console/work.go":       "recovers",
+	"decisions/recorder.go": "the writer, which recovers in guarded",
+	"joined/joined.go":      "hands the panic to who waits",
+	"listedit/lock.go":      "one system call",
+	"listedit/sum.go":       "a hash",
+	"listfiles/open.go":     "only commands read terminals and pipes",
 }
 
 // TestGoroutines wants every goroutine that the console begins, by itself or by what it calls, in a
@@ -33,7 +33,7 @@ var guarded = map[string]string{
 func TestGoroutines(t *testing.T) {
 	found := map[string]bool{}
 	for _, dir := range []string{
-		"accounts", "atomicfile", "check", "console", "decisions", "joined", "listcompare", "listedit", "listfiles", "mailwhy", "managed", "report", "sqlite",
+		"accounts", "atomicfile", "check", "console", "decisions", "fleetsearch", "joined", "listcompare", "listedit", "listfiles", "mailwhy", "managed", "report", "sqlite",
 	} {
 		err := filepath.WalkDir(filepath.Join("..", dir), func(path string, d fs.DirEntry, err error) error {
 			if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
@@ -81,7 +81,7 @@ func beginsGoroutines(file *ast.File) (begins bool) {
 // for: pages and API say that they do not know it, until it is answered.
 func TestHealthFault(t *testing.T) {
 	faulty := true
-	h := healthCache{log: slog.New(slog.DiscardHandler), ask: func(context.Context) admin.Health {
+	h := cached[admin.Health]{log: slog.New(slog.DiscardHandler), ask: func(context.Context) admin.Health {
 		if faulty {
 			panic("fault")
 		}

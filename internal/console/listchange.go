@@ -87,7 +87,7 @@ func (x *exchange) askRemove() error {
 	}
 	ctx, stop := context.WithTimeout(x.r.Context(), previewTime)
 	defer stop()
-	v.Preview = x.previewed(x.preview(ctx, check.Proposed{List: l.Name, Entry: v.Entry.Entry, For: v.Entry.For, Remove: true}, "", x.pastOfEntry(e)))
+	v.Preview = x.previewed(x.preview(ctx, check.Proposed{List: l.Name, Entry: v.Entry.Entry, For: v.Entry.For, Remove: true}, "", "", x.pastOfEntry(e)))
 	return x.render("remove", view{Title: "Remove an entry", Nav: "/lists", Data: v})
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"spamgate/internal/accounts"
 	"spamgate/internal/decisions"
+	"spamgate/internal/fleetsearch"
 )
 
 const (
@@ -124,7 +125,7 @@ func (l *live) flush() bool {
 	last := l.waiting[len(l.waiting)-1].Time
 	slices.Reverse(l.waiting)
 	var html bytes.Buffer
-	if err := l.console.pages["mail"].ExecuteTemplate(&html, "rows", l.mailRows(l.waiting)); err != nil {
+	if err := l.console.pages["mail"].ExecuteTemplate(&html, "rows", l.rows()); err != nil {
 		l.console.Logger.Error("console page failed", "path", l.r.URL.Path, "error", err)
 		return false
 	}
@@ -141,6 +142,19 @@ func (l *live) flush() bool {
 	event.WriteString("\n")
 	l.waiting, l.skipped = l.waiting[:0], 0
 	return l.send(event.String())
+}
+
+// rows returns the rows that wait, which are of this gate.
+func (l *live) rows() []mailRow {
+	gate := ""
+	if l.console.inFleet() {
+		gate = l.console.gateName()
+	}
+	all := make([]fleetsearch.Decision, len(l.waiting))
+	for i, d := range l.waiting {
+		all[i] = fleetsearch.Decision{Gate: gate, Decision: d}
+	}
+	return l.mailRows(all)
 }
 
 // send writes to the browser. It reports whether that was possible.

@@ -3,6 +3,7 @@ package console
 import (
 	"errors"
 	"fmt"
+	"io"
 	"mime"
 	"net/http"
 	"net/url"
@@ -10,6 +11,7 @@ import (
 
 	"spamgate/internal/accounts"
 	"spamgate/internal/decisions"
+	"spamgate/internal/fleetsearch"
 )
 
 var mailRoutes = []route{
@@ -26,6 +28,10 @@ type mailPage struct {
 	Actions []option
 	Spans   []option
 	Lists   []string // by name
+
+	Gate  string   // of this gate in its fleet; "" for none
+	Gates []option // that can be chosen
+	Asked *asked   // nil: only this gate's history was searched
 
 	Rows       []mailRow
 	Bound      bool       // the account sees its recipients' part only
@@ -44,6 +50,10 @@ func (x *exchange) mail() error {
 	p := mailPage{
 		Search: s, Actions: actionOptions(), Spans: searchSpans, Bound: x.who.Domains != nil,
 		Off: x.console.History == nil, Record: x.console.Config().Decisions.Record,
+	}
+	if x.console.inFleet() {
+		p.Gate = x.console.gateName()
+		p.Gates = gateOptions(p.Gate, s.Fields["gate"])
 	}
 	if x.who.May(accounts.SeeLists) {
 		for _, l := range x.console.Config().Lists {
@@ -67,7 +77,7 @@ func (x *exchange) mail() error {
 // findMail fills in the rows. A search for an id that exists goes to the message itself.
 func (x *exchange) findMail(p *mailPage) error {
 	s := p.Search
-	found, err := x.console.History.Find(x.r.Context(), s.query)
+	found, err := x.findDecisions(s.query, s.Fields["gate"])
 	if errors.Is(err, decisions.ErrCursor) {
 		return invalid("The address of this page is damaged: begin the search again.")
 	}
@@ -77,6 +87,8 @@ func (x *exchange) findMail(p *mailPage) error {
 	if r := x.console.recorder(); r != nil {
 		p.Stands = r.Stats().Err != ""
 	}
+	p.Stands = p.Stands || found.Fault != ""
+	p.Asked = x.asked(&found)
 	p.Rows, p.Reach, p.Incomplete = x.mailRows(found.Decisions), found.Reach, found.Incomplete
 	values := s.values()
 	if s.query.Before != "" {
@@ -88,7 +100,7 @@ func (x *exchange) findMail(p *mailPage) error {
 		values.Del("before")
 	}
 	p.CSV = mailPath("/mail.csv", values)
-	if s.query.Before == "" && x.console.recorder() != nil {
+	if s.query.Before == "" && x.console.recorder() != nil && x.isHere(s.Fields["gate"]) {
 		values.Set("from", x.console.Now().UTC().Format(time.RFC3339Nano))
 		p.Events = mailPath("/mail/events", values)
 	}
@@ -128,13 +140,38 @@ func (x *exchange) mailCSV() error {
 	defer leave()
 	x.leave() // it has a place among the downloads
 	x.extend(csvMinutes * time.Minute)
+	s.query.Before, s.query.Limit = "", 0
+	export, err := x.export(s)
+	if err != nil {
+		return err
+	}
 	name := "mail-" + x.console.Now().Format("20060102-150405") + ".csv"
 	x.w.Header().Set("Content-Type", "text/csv; charset=utf-8")
 	x.w.Header().Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": name}))
-	rows := 0
-	out := decisions.NewCSV(x.w)
-	s.query.Before, s.query.Limit = "", 0
-	err := x.console.History.Each(x.r.Context(), s.query, func(d decisions.Decision) error {
+	if err := export(x.w); err != nil {
+		x.console.Logger.Warn("console download ended early", "user", x.who.Name, "error", err)
+		panic(http.ErrAbortHandler) // so that the browser does not take a part for the whole
+	}
+	return nil
+}
+
+// export returns what writes what a search finds. The error is one that the user can be told before
+// anything is written.
+func (x *exchange) export(s *mailSearch) (func(io.Writer) error, error) {
+	gate := s.Fields["gate"]
+	if !x.console.inFleet() || gate == x.console.gateName() {
+		return func(w io.Writer) error { return x.exportOwn(w, s.query) }, nil
+	}
+	q := s.query
+	q.Limit = fleetsearch.MaxRows
+	first, err := x.exportPage(q, gate)
+	return func(w io.Writer) error { return x.exportFleet(w, q, gate, first) }, err
+}
+
+// exportOwn writes decisions of this gate.
+func (x *exchange) exportOwn(w io.Writer, q decisions.Query) error {
+	rows, out := 0, decisions.NewCSV(w)
+	err := x.console.History.Each(x.r.Context(), q, func(d decisions.Decision) error {
 		if rows++; rows > maxCSV {
 			return errEnoughRows
 		}
@@ -143,11 +180,38 @@ func (x *exchange) mailCSV() error {
 	if err == nil || errors.Is(err, errEnoughRows) {
 		err = out.Flush()
 	}
-	if err != nil {
-		x.console.Logger.Warn("console download ended early", "user", x.who.Name, "error", err)
-		panic(http.ErrAbortHandler) // so that the browser does not take a part for the whole
+	return err
+}
+
+// exportFleet writes decisions of the gates of the fleet, from a first page on.
+func (x *exchange) exportFleet(w io.Writer, q decisions.Query, gate string, page fleetsearch.Page) (err error) {
+	rows, out := 0, decisions.NewCSV(w, "gate")
+	for {
+		for _, d := range page.Decisions {
+			if rows++; rows > maxCSV {
+				return out.Flush()
+			}
+			if err := out.Write(d.Decision, d.Gate); err != nil {
+				return err
+			}
+		}
+		if page.Next == "" {
+			return out.Flush()
+		}
+		q.Before = page.Next
+		if page, err = x.exportPage(q, gate); err != nil {
+			return err
+		}
 	}
-	return nil
+}
+
+// exportPage returns a page that has the answers of all gates.
+func (x *exchange) exportPage(q decisions.Query, gate string) (fleetsearch.Page, error) {
+	page, err := x.findFleet(x.r.Context(), q, gate)
+	if err == nil && !page.Whole() {
+		err = failure{http.StatusServiceUnavailable, "Not all gates of the fleet have answered. Try again, or download the mail of one gate."}
+	}
+	return page, err
 }
 
 // extend gives an answer that is long more time.

@@ -13,6 +13,7 @@ import (
 	"spamgate/blocklist/sender"
 	"spamgate/internal/accounts"
 	"spamgate/internal/decisions"
+	"spamgate/internal/fleetsearch"
 	"spamgate/internal/logging"
 )
 
@@ -52,7 +53,7 @@ func (c *Console) mailQuery(v url.Values, who accounts.Account) (q decisions.Que
 		{"before", into(&q.Before, func(s string) (decisions.Cursor, error) { return decisions.Cursor(s), nil })},
 	} {
 		text := strings.TrimSpace(v.Get(f.name))
-		if len(text) > longestField {
+		if len(text) > longestField && (f.name != "before" || len(text) > fleetsearch.MaxCursor) {
 			return q, "", invalid(fmt.Sprintf("The field %s has more than %s characters.", f.name, number(longestField)))
 		}
 		if text == "" {

@@ -11,6 +11,7 @@ import (
 	"spamgate/blocklist/sender"
 	"spamgate/internal/accounts"
 	"spamgate/internal/decisions"
+	"spamgate/internal/fleetsearch"
 	"spamgate/internal/logging"
 )
 
@@ -19,7 +20,8 @@ const shownRecipients = 3
 
 // mailRow is a decision as a row of a table.
 type mailRow struct {
-	decisions.Decision
+	fleetsearch.Decision
+	Path    string // of the message
 	Outcome outcome
 	When    string   // short
 	To      []string // the first recipients
@@ -88,11 +90,14 @@ func attr(d *decisions.Decision, key string) string {
 }
 
 // mailRows makes rows of decisions.
-func (x *exchange) mailRows(all []decisions.Decision) []mailRow {
+func (x *exchange) mailRows(all []fleetsearch.Decision) []mailRow {
 	now := x.console.Now()
 	rows := make([]mailRow, len(all))
 	for i, d := range all {
-		r := mailRow{Decision: d, Outcome: outcomeOf(&d), When: shortTime(d.Time, now), LetIn: x.letInPath(&d)}
+		r := mailRow{
+			Decision: d, Path: messagePath(d.ID, d.Gate), Outcome: outcomeOf(&d.Decision), When: shortTime(d.Time, now),
+			LetIn: x.letInPath(&d.Decision, d.Gate),
+		}
 		r.To = d.Recipients[:min(shownRecipients, len(d.Recipients))]
 		r.More = len(d.Recipients) - len(r.To) + d.MoreRecipients
 		if _, plain := actionOutcomes[d.Action]; !plain || d.Event != "accepted" && d.Event != "refused" && d.Event != "discarded" {
@@ -105,7 +110,7 @@ func (x *exchange) mailRows(all []decisions.Decision) []mailRow {
 
 // Key tells a row from others: the live view replaces one whose count has grown.
 func (r *mailRow) Key() string {
-	sum := sha256.Sum256([]byte(r.ID + "\x00" + r.Time.Format(time.RFC3339Nano) + "\x00" + r.Event + "\x00" + r.Entry + "\x00" + strings.Join(r.Recipients, "\x00")))
+	sum := sha256.Sum256([]byte(r.Gate + "\x00" + r.ID + "\x00" + r.Time.Format(time.RFC3339Nano) + "\x00" + r.Event + "\x00" + r.Entry + "\x00" + strings.Join(r.Recipients, "\x00")))
 	return "row-" + hex.EncodeToString(sum[:8])
 }
 
@@ -120,19 +125,19 @@ func judged(d *decisions.Decision) string {
 
 // letInPath returns the path of the form that lets the sender of a decision in. It is "" if that
 // would not help, since no list stopped or marked the message, or if it is not offered.
-func (x *exchange) letInPath(d *decisions.Decision) string {
+func (x *exchange) letInPath(d *decisions.Decision, gate string) string {
 	switch d.Action {
 	case "reject", "defer", "discard", "tag":
 		if d.List != "" {
-			return x.entryPath("allow", d)
+			return x.entryPath("allow", d, gate)
 		}
 	}
 	return ""
 }
 
-// entryPath returns the path of the form for a new entry about the sender of a decision. It is
-// "" if the account may add none, or if the history does not show the address.
-func (x *exchange) entryPath(kind string, d *decisions.Decision) string {
+// entryPath returns the path of the form for a new entry about the sender of a decision that a gate
+// made. It is "" if the account may add none, or if the history does not show the address.
+func (x *exchange) entryPath(kind string, d *decisions.Decision, gate string) string {
 	may := accounts.LetIn
 	if kind == "block" {
 		may = accounts.Block
@@ -141,12 +146,15 @@ func (x *exchange) entryPath(kind string, d *decisions.Decision) string {
 		return ""
 	}
 	from := judged(d)
-	if a, err := sender.Parse(from); err != nil || a.Domain() == "" {
+	if a, err := sender.Parse(from); err != nil || a.Domain() == "" || hidden(from) {
 		return ""
 	}
 	v := url.Values{"type": {kind}, "sender": {from}, "id": {d.ID}}
 	if len(d.Recipients) == 1 && d.MoreRecipients == 0 {
 		v.Set("recipient", d.Recipients[0])
+	}
+	if gate != "" {
+		v.Set("gate", gate)
 	}
 	if kind == "allow" {
 		v.Set("show", "1")

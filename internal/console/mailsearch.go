@@ -29,8 +29,8 @@ func actionOptions() (all []option) {
 }
 
 // searchFields are the fields of the search by their names in the URL. "q" is anything: an
-// address, a domain, a client, a list or an id.
-var searchFields = []string{"q", "sender", "recipient", "domain", "list", "id", "action", "client", "since", "until"}
+// address, a domain, a client, a list or an id, and "gate" the only gate of the fleet that is asked.
+var searchFields = []string{"q", "sender", "recipient", "domain", "list", "id", "action", "client", "since", "until", "gate"}
 
 // mailSearch is the search over the history.
 type mailSearch struct {
@@ -53,7 +53,7 @@ func (s *mailSearch) values() url.Values {
 // Detailed reports whether a field beside the usual ones is filled in.
 func (s *mailSearch) Detailed() bool {
 	for name := range s.Fields {
-		if name != "q" && name != "action" && name != "since" {
+		if name != "q" && name != "action" && name != "since" && name != "gate" {
 			return true
 		}
 	}
@@ -71,6 +71,9 @@ func (x *exchange) mailSearch() *mailSearch {
 	}
 	var err error
 	s.query, s.Note, err = x.console.mailQuery(given, x.who)
+	if err == nil {
+		err = x.checkGate(s.Fields["gate"])
+	}
 	switch any := strings.TrimSpace(given.Get("q")); {
 	case err != nil || any == "":
 	case len(any) > longestField:

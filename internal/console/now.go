@@ -30,6 +30,7 @@ type nowPage struct {
 
 	Health   *admin.Health // nil: it is being checked
 	Problems []string
+	Fleet    []string // what is wrong with the gate's place in its fleet
 	Status   admin.Status
 	Lists    []nowList
 	History  *decisions.Stats
@@ -63,8 +64,11 @@ func (x *exchange) now() error {
 	if err := x.fillSeries(&p); err != nil {
 		return err
 	}
-	if p.Health = x.console.health.get(x.console.Now()); p.Health != nil {
+	if p.Health, _ = x.console.health.get(x.console.Now()); p.Health != nil {
 		p.Problems = healthProblems(p.Health)
+		if f := p.Health.Fleet; f != nil {
+			p.Fleet, _ = first(f.Problems, maxFleetProblems)
+		}
 	}
 	p.Status = x.console.Gate.Status()
 	for _, l := range p.Status.Lists {
@@ -90,7 +94,7 @@ func (x *exchange) fillSeries(p *nowPage) error {
 	}
 	p.Series = newSeries(p.Span, begin, totals)
 	for i, s := range p.Series.Lists {
-		p.Series.Lists[i].Path = mailPath("/mail", url.Values{"list": {s.Name}, "since": {p.Span.Since}})
+		p.Series.Lists[i].Path = x.ownMail("list", s.Name, p.Span)
 	}
 	newest, err := x.console.History.Find(x.r.Context(), decisions.Query{Limit: 1})
 	if err != nil {
@@ -99,10 +103,19 @@ func (x *exchange) fillSeries(p *nowPage) error {
 	p.Reach = newest.Reach
 	for _, k := range p.Series.Kinds {
 		if k.Sum > 0 || k.Action == "accept" || k.Action == "reject" || k.Action == "defer" {
-			p.Figures = append(p.Figures, figure{k, mailPath("/mail", url.Values{"action": {k.Action}, "since": {p.Span.Since}})})
+			p.Figures = append(p.Figures, figure{k, x.ownMail("action", k.Action, p.Span)})
 		}
 	}
 	return nil
+}
+
+// ownMail returns the path of a search for this gate's mail in a span.
+func (x *exchange) ownMail(field, value string, s span) string {
+	v := url.Values{field: {value}, "since": {s.Since}}
+	if x.console.inFleet() {
+		v.Set("gate", x.console.gateName())
+	}
+	return mailPath("/mail", v)
 }
 
 // healthProblems returns what is wrong with the gate, in words.

@@ -56,31 +56,35 @@ func TestNowHealth(t *testing.T) {
 	wantText(t, body, "The gate has problems.", "is down", "list file: held", "no space left on device")
 }
 
-// TestHealthCache checks that a page does not wait for a gate that tries its next hops, and
+// TestCached checks that a page does not wait for a gate that tries its next hops, and
 // that the gate is asked once at a time.
-func TestHealthCache(t *testing.T) {
+func TestCached(t *testing.T) {
 	answer, asked := make(chan admin.Health), 0
-	h := &healthCache{ask: func(context.Context) admin.Health {
+	h := &cached[admin.Health]{fresh: healthFresh, ask: func(context.Context) admin.Health {
 		asked++
 		return <-answer
 	}}
 	now := time.Now()
 	for range 2 {
-		if h.get(now) != nil {
+		if got, _ := h.get(now); got != nil {
 			t.Error("there is health before the gate has answered")
 		}
 	}
 	answer <- admin.Health{Healthy: true, Time: now}
-	for h.get(now) == nil { // until the answer is stored
+	last := func(now time.Time) *admin.Health {
+		answer, _ := h.get(now)
+		return answer
 	}
-	if got := h.get(now.Add(healthFresh - 1)); !got.Healthy || asked != 1 {
+	for last(now) == nil { // until the answer is stored
+	}
+	if got := last(now.Add(healthFresh - 1)); !got.Healthy || asked != 1 {
 		t.Errorf("%+v, asked %d times", got, asked)
 	}
-	if got := h.get(now.Add(healthFresh)); !got.Healthy {
+	if got := last(now.Add(healthFresh)); !got.Healthy {
 		t.Error("the earlier answer is not shown while the gate is asked again")
 	}
 	answer <- admin.Health{Time: now.Add(healthFresh)}
-	for h.get(now.Add(healthFresh)).Healthy {
+	for last(now.Add(healthFresh)).Healthy {
 	}
 }
 

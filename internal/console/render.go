@@ -40,6 +40,7 @@ var navigation = []navItem{
 	{"/lists", "Lists", accounts.SeeLists},
 	{"/try", "Try", accounts.Try},
 	{"/changes", "Changes", accounts.SeeChanges},
+	{fleetPath, "Fleet", accounts.SeeHealth},
 	{"/settings", "Settings", accounts.SeeSettings},
 }
 
@@ -138,7 +139,7 @@ func number(n any) string {
 func (x *exchange) render(name string, v view) error {
 	v.Who, v.SSO, v.Host, v.Version, v.Now = x.who, x.sso, x.console.Config().Hostname, version.Number, x.console.Now()
 	for _, n := range navigation {
-		if x.who.Name != "" && x.who.MaySome(n.may) {
+		if x.who.Name != "" && x.who.MaySome(n.may) && (n.path != fleetPath || x.console.inFleet()) {
 			v.Links = append(v.Links, link{n.path, n.name, n.path == v.Nav})
 		}
 	}

@@ -50,7 +50,7 @@ func (c *Console) Routes() []Route {
 // allRoutes returns the routes of pages and API.
 func allRoutes() []route {
 	return slices.Concat(entranceRoutes, nowRoutes, mailRoutes, listRoutes, entryRoutes, tryRoutes, changesRoutes,
-		settingsRoutes, accountRoutes, apiRoutes())
+		fleetRoutes, settingsRoutes, accountRoutes, apiRoutes())
 }
 
 // mux returns the router. A path without a route is 404 with a session, and the login page

@@ -2,6 +2,7 @@ package console
 
 import (
 	"cmp"
+	"context"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -15,6 +16,7 @@ import (
 	"spamgate/internal/check"
 	"spamgate/internal/config"
 	"spamgate/internal/decisions"
+	"spamgate/internal/fleetsearch"
 	"spamgate/internal/mailwhy"
 	"spamgate/internal/term"
 )
@@ -29,6 +31,9 @@ const (
 // storyPage is what the page of one message shows.
 type storyPage struct {
 	ID     string
+	Gate   string // that had the message, in a fleet; "" for this gate without one
+	Other  bool   // it is another gate
+	Asked  *asked // nil: the fleet was not asked
 	Done   *notice
 	Reach  *time.Time
 	Record string
@@ -77,21 +82,17 @@ func (x *exchange) story() error {
 		ID: strings.ToUpper(x.r.PathValue("id")), Record: x.console.Config().Decisions.Record,
 		Off: x.console.History == nil, Bound: x.who.Domains != nil,
 	}
-	var page decisions.Page
+	var all []decisions.Decision
 	if !p.Off && messageID.MatchString(p.ID) {
 		var err error
-		page, err = x.console.History.Find(x.r.Context(), decisions.Query{ID: p.ID, RecipientDomains: x.who.Domains, Limit: maxEvents})
-		if err != nil {
+		if all, err = x.findStory(&p); err != nil {
 			return err
 		}
 	}
-	p.Reach = page.Reach
-	if len(page.Decisions) == 0 {
+	if len(all) == 0 {
 		x.status = http.StatusNotFound
 		return x.render("story", view{Title: "No message " + p.ID, Nav: "/mail", Data: p})
 	}
-	p.More = page.Next != ""
-	all := page.Decisions
 	slices.Reverse(all)
 	p.tell(all)
 	if err := x.offer(&p, all); err != nil {
@@ -99,6 +100,52 @@ func (x *exchange) story() error {
 	}
 	x.askNow(&p, all)
 	return x.render("story", view{Title: "Message " + p.ID, Nav: "/mail", Data: p})
+}
+
+// findStory returns the decisions about a message, the newest first: of the gate that the URL names,
+// else of this one, and if that has none of another one of its fleet.
+func (x *exchange) findStory(p *storyPage) ([]decisions.Decision, error) {
+	gate := x.query("gate")
+	if gate != "" && !fleetsearch.ValidName(gate) {
+		return nil, invalid("The field gate is not the name of a gate.")
+	}
+	found, err := x.findMessage(x.r.Context(), p.ID, gate, maxEvents)
+	if err != nil {
+		return nil, err
+	}
+	p.Reach, p.Asked, p.More = found.Reach, x.asked(&found), found.Next != ""
+	if x.console.inFleet() {
+		p.Gate = x.console.gateName()
+	}
+	if len(found.Decisions) > 0 && found.Decisions[0].Gate != "" {
+		p.Gate = found.Decisions[0].Gate
+		p.Other = p.Gate != x.console.gateName()
+	}
+	return ofOneGate(found.Decisions), nil
+}
+
+// findMessage searches for the decisions about a message that the account may see: in the history
+// of a gate, or if none is named in that of this gate, and then in those of its fleet.
+func (x *exchange) findMessage(ctx context.Context, id, gate string, most int) (fleetsearch.Page, error) {
+	q := decisions.Query{ID: id, RecipientDomains: x.who.Domains, Limit: most}
+	if x.isHere(gate) || !x.console.inFleet() {
+		page, err := x.console.History.Find(ctx, q)
+		if err != nil || len(page.Decisions) > 0 || gate != "" || !x.console.inFleet() {
+			return fleetsearch.Alone(page), err
+		}
+	}
+	return x.findFleet(ctx, q, gate)
+}
+
+// ofOneGate returns the decisions of the gate that has the newest one: an id is that of one message
+// on one gate.
+func ofOneGate(all []fleetsearch.Decision) (of []decisions.Decision) {
+	for _, d := range all {
+		if d.Gate == all[0].Gate {
+			of = append(of, d.Decision)
+		}
+	}
+	return of
 }
 
 // tell fills in what the decisions say, the oldest first.
@@ -198,8 +245,8 @@ func (x *exchange) offer(p *storyPage, all []decisions.Decision) (err error) {
 			}
 		}
 	}
-	p.LetIn = x.letInPath(&last)
-	p.Block = x.entryPath("block", &last)
+	p.LetIn = x.letInPath(&last, p.Gate)
+	p.Block = x.entryPath("block", &last, p.Gate)
 	p.Search = mailPath("/mail", url.Values{"q": {judged(&p.Last)}})
 	p.Done, err = x.notice()
 	return err
@@ -212,7 +259,11 @@ func (x *exchange) askNow(p *storyPage, all []decisions.Decision) {
 	}
 	dns := x.query("dns") != ""
 	if !dns && x.asksOthers() {
-		p.DNS = "/mail/" + p.ID + "?dns=1#now"
+		v := url.Values{"dns": {"1"}}
+		if p.Other {
+			v.Set("gate", p.Gate)
+		}
+		p.DNS = mailPath("/mail/"+p.ID, v) + "#now"
 	}
 	for _, q := range presentQuestions(all) {
 		q.Offline, q.Past = !dns, true

@@ -60,6 +60,7 @@ func (g *gate) newConsole(c *config.Config, open *socket.OpenDoor) (*console.Con
 		},
 		Set:      g.store.Set,
 		Gate:     g.answers,
+		Fleet:    g.answers,
 		Accounts: g.accounts,
 		Editor:   g.editor,
 		Check: check.New(check.Options{

@@ -64,8 +64,8 @@ func TestHostileText(t *testing.T) {
 // queries are paths that a hostile text is added to.
 var queries = []string{
 	"/mail?q=", "/mail?sender=", "/mail?domain=", "/mail?list=", "/mail?id=", "/mail?client=", "/mail?since=", "/mail?before=", "/mail?action=",
-	"/changes?list=", "/changes?by=", "/changes?entry=", "/changes?before=", "/mail?done=", "/mail/", "/lists/",
-	"/entry/new?type=allow&sender=", "/entry/new?type=", "/entry/new?type=block&sender=x%40y.example&reason=", "/entry/new?type=allow&recipient=",
+	"/changes?list=", "/changes?by=", "/changes?entry=", "/changes?before=", "/mail?done=", "/mail?gate=", "/mail/AAAAAAAAAAAA?gate=", "/mail/", "/lists/",
+	"/entry/new?type=allow&sender=", "/entry/new?type=", "/entry/new?type=block&sender=x%40y.example&reason=", "/entry/new?type=allow&recipient=", "/entry/new?type=allow&sender=a%40b.example&id=AAAAAAAAAAAA&show=1&gate=",
 	"/lists/blocked?q=", "/lists/blocked?at=", "/now?range=", "/try?address=", "/login?to=", "/nothing/",
 }
 

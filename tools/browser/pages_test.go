@@ -186,14 +186,16 @@ func nameOf(path string) string {
 // busySite returns a site with mail, edits, and a held update.
 func busySite(t testing.TB) *site {
 	t.Helper()
-	s := startSite(t, harness.Setup{
+	n := harness.StartNATS(t)
+	s := startSite(t, inFleet(n, harness.Setup{
 		Lists: harness.ManagedLists + `
 [[list]]
 name = "imported"
 path = "imported.txt"
 `,
 		Files: map[string]string{"imported.txt": harness.NumberedList(1500)},
-	})
+	}))
+	s.waitFleet(t)
 	post := func(list string, entry object, status int) {
 		t.Helper()
 		s.api.Must(t, status, "POST", "/api/v1/lists/"+list+"/entries", entry, nil)
@@ -216,6 +218,7 @@ path = "imported.txt"
 
 	harness.WriteFile(t, filepath.Join(s.Dir, "imported.txt"), harness.NumberedList(3)) // shrinks too much
 	harness.WaitFor(t, "the update to be held", func() bool { return s.Status(t, "imported").Lists[0].Held })
+	addMembers(t, n, others()...)
 	return s
 }
 
@@ -239,8 +242,8 @@ func (s *site) paths(t testing.TB) []string {
 	s.api.Must(t, http.StatusOK, "GET", "/api/v1/decisions?limit=1", nil, &mail)
 	id := mail.Decisions[0].ID
 	return []string{
-		"/now", "/now?range=month",
-		"/mail", "/mail?q=" + bob, "/mail?q=nobody%40nowhere.example", "/mail?q=%3Cnothing", "/mail/" + id, "/mail/AAAAAAAAAAAA",
+		"/fleet", "/now", "/now?range=month",
+		"/mail", "/mail?q=" + bob, "/mail?q=nobody%40nowhere.example", "/mail?q=%3Cnothing", "/mail?gate=mx1", "/mail/" + id, "/mail/AAAAAAAAAAAA",
 		"/entry/new?type=allow&sender=" + bob + "&id=" + id, "/entry/new?type=block&sender=x%40shop.example",
 		"/lists", "/lists/blocked", "/lists/imported", "/lists/blocked-file?q=" + bob, "/lists/imported/held", "/lists/blocked/versions", "/lists/imported/unused", "/overlap",
 		"/lists/blocked/remove?entry=offers%40shop.example", "/lists/blocked/rollback?version=1",

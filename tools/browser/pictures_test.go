@@ -5,15 +5,20 @@ import (
 	"encoding/base32"
 	"fmt"
 	"math"
+	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/chromedp/chromedp"
 
+	"spamgate/internal/admin"
 	"spamgate/internal/decisions"
 	"spamgate/internal/e2e/harness"
+	"spamgate/internal/fleet"
 )
 
 const (
@@ -65,6 +70,34 @@ func TestPictures(t *testing.T) {
 	b.fill("Reason", "a supplier, ticket 4711")
 	b.docPicture("let-in")
 	b.clean("the pictures")
+}
+
+// TestFleetPicture shows a fleet in which one gate is behind.
+func TestFleetPicture(t *testing.T) {
+	if os.Getenv("SPAMGATE_PICTURES") == "" {
+		t.Skip("SPAMGATE_PICTURES is not set: the other tests go the same ways")
+	}
+	t.Parallel()
+	n := harness.StartNATS(t)
+	s := startSite(t, inFleet(n, harness.Setup{Hostname: "mx1.example.net", Lists: harness.ManagedLists}))
+	s.waitFleet(t)
+	s.api.Must(t, http.StatusCreated, "POST", "/api/v1/lists/blocked/entries", object{"entry": "news.example", "reason": "asked three times to stop"}, nil)
+	var f admin.Fleet
+	s.api.Must(t, http.StatusOK, "GET", "/api/v1/fleet", nil, &f)
+	equal := fleet.Presence{Name: "mx2", Version: f.Members[0].Version, Lists: f.Lists}
+	full := fleet.Presence{Name: "mx3", Version: f.Members[0].Version, Lists: slices.Clone(f.Lists)}
+	for i := range full.Lists {
+		full.Lists[i].Error = "writing the list: no space left on device"
+	}
+	addMembers(t, n, equal, full)
+	b := s.login(t, startBrowser(t), "viewer")
+	b.resize(1100, 760)
+	harness.WaitFor(t, "the page with all members", func() bool {
+		b.open("/fleet")
+		return strings.Contains(b.text(), "mx3")
+	})
+	b.docPicture("fleet")
+	b.clean("the picture")
 }
 
 // docPicture writes a picture of what the window shows.

@@ -6,6 +6,7 @@ for (const button of document.querySelectorAll('[data-live]')) {
   const most = 200; // rows in the table
   const rows = document.getElementById('rows');
   const status = document.getElementById('live-status');
+  const label = button.textContent;
   let source = null, added = 0, skipped = 0, from = button.dataset.live;
 
   const say = () => {
@@ -18,7 +19,7 @@ for (const button of document.querySelectorAll('[data-live]')) {
     if (source) source.close();
     source = null;
     button.setAttribute('aria-pressed', 'false');
-    button.textContent = added ? 'Continue the live view' : 'Live view';
+    button.textContent = added ? 'Continue the live view' : label;
     status.textContent = text;
   };
   const add = (html) => {

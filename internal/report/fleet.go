@@ -1,0 +1,129 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"spamgate/internal/admin"
+	"spamgate/internal/fleet"
+	"spamgate/internal/term"
+	"spamgate/internal/text"
+)
+
+// FleetMember is a member of a fleet in words.
+type FleetMember struct {
+	fleet.Presence
+	Seen    string // how long ago
+	Clock   string // "right", or how wrong
+	Lists   string // which are behind
+	Problem string // why mail cannot pass there; "" if nothing is known
+	Bad     bool   // something is wrong there
+}
+
+// FleetList is a shared list of a fleet in words.
+type FleetList struct {
+	Name      string
+	Sequence  uint64 // the newest that somebody has
+	SHA256    string // of that
+	Here      string // "equal", or how this gate's version differs
+	FetchedBy string // "-" for nobody
+	Behind    []string
+}
+
+// FleetMembers describes the members of a fleet.
+func FleetMembers(f *admin.Fleet, now time.Time) []FleetMember {
+	newest := newestLists(f)
+	all := make([]FleetMember, len(f.Members))
+	for i, p := range f.Members {
+		m := FleetMember{Presence: p, Seen: term.Age(now.Sub(p.Seen)) + " ago", Clock: clockWords(p.Clock), Problem: admin.ParseFleetReport(p.Report).Problem}
+		behind := behindWords(&p, newest)
+		switch {
+		case len(behind) > 2:
+			m.Lists = text.Count(len(behind), "list", "lists") + " behind"
+		case len(behind) > 0:
+			m.Lists = strings.Join(behind, ", ")
+		default:
+			m.Lists = text.Count(len(p.Lists), "list", "lists") + ", none behind"
+		}
+		m.Bad = len(behind) > 0 || m.Problem != "" || len(fleet.Problems(f.Members[i:i+1])) > 0
+		all[i] = m
+	}
+	return all
+}
+
+// FleetLists describes the lists that this gate shares.
+func FleetLists(f *admin.Fleet) []FleetList {
+	newest := newestLists(f)
+	all := make([]FleetList, len(f.Lists))
+	for i, l := range f.Lists {
+		top := newest[l.Name]
+		one := FleetList{Name: l.Name, Sequence: top.Sequence, SHA256: top.SHA256, Here: cmp.Or(differs(l, top), "equal")}
+		var fetchers []string
+		for _, p := range f.Members {
+			at := slices.IndexFunc(p.Lists, func(on fleet.ListStatus) bool { return on.Name == l.Name })
+			if at < 0 {
+				continue
+			}
+			if p.Lists[at].Fetches {
+				fetchers = append(fetchers, p.Name)
+			}
+			if differs(p.Lists[at], top) != "" {
+				one.Behind = append(one.Behind, p.Name)
+			}
+		}
+		one.FetchedBy = cmp.Or(strings.Join(fetchers, ", "), "-")
+		all[i] = one
+	}
+	return all
+}
+
+// newestLists returns the newest version of each list that somebody has.
+func newestLists(f *admin.Fleet) map[string]fleet.ListStatus {
+	newest := map[string]fleet.ListStatus{}
+	see := func(lists []fleet.ListStatus) {
+		for _, l := range lists {
+			if known, ok := newest[l.Name]; !ok || l.Sequence > known.Sequence {
+				newest[l.Name] = l
+			}
+		}
+	}
+	see(f.Lists)
+	for _, p := range f.Members {
+		see(p.Lists)
+	}
+	return newest
+}
+
+// differs says how a version of a list differs from the newest; "" if it is that.
+func differs(l, newest fleet.ListStatus) string {
+	switch {
+	case l.Error != "":
+		return "differs"
+	case l.Sequence == 0:
+		return "no version yet"
+	case l.Sequence < newest.Sequence:
+		return "behind by " + text.Number(int(newest.Sequence-l.Sequence))
+	}
+	return ""
+}
+
+// behindWords says which lists of a member differ.
+func behindWords(p *fleet.Presence, newest map[string]fleet.ListStatus) (behind []string) {
+	for _, l := range p.Lists {
+		if how := differs(l, newest[l.Name]); how != "" {
+			behind = append(behind, l.Name+" "+how)
+		}
+	}
+	return behind
+}
+
+// clockWords says how wrong a clock is, if it is wrong.
+func clockWords(d time.Duration) string {
+	if d.Abs() < 2*time.Second {
+		return "right"
+	}
+	return fmt.Sprintf("%+d s", int(d.Round(time.Second).Seconds()))
+}
