@@ -2,7 +2,6 @@ package console
 
 import (
 	"net/url"
-	"slices"
 	"time"
 
 	"spamgate/internal/accounts"
@@ -30,6 +29,7 @@ type fleetPage struct {
 	Seconds int // until it loads again
 
 	Well    bool         // nothing is wrong
+	Notes   []string     // what is worth knowing all the same
 	Fleet   *admin.Fleet // nil: it is being asked
 	At      time.Time    // when it was asked
 	Members []report.FleetMember
@@ -63,11 +63,11 @@ func (x *exchange) fillFleet(p *fleetPage) {
 	f := *state
 	p.Fleet, p.At = &f, at
 	p.Members = report.FleetMembers(&f, now)
-	bad := slices.ContainsFunc(p.Members, func(m report.FleetMember) bool { return m.Bad })
+	bad := len(p.Members) > 0 && p.Members[0].Bad
 	p.Well = f.State == admin.FleetConnected && len(f.Problems) == 0 && f.MembersError == "" && !bad
-	slices.SortStableFunc(p.Members, func(a, b report.FleetMember) int { return rankBad(a.Bad) - rankBad(b.Bad) })
 	p.Members, p.MoreMembers = first(p.Members, maxFleetMembers)
 	f.Problems, p.MoreProblems = first(f.Problems, maxFleetProblems)
+	p.Notes, _ = first(f.Notes, maxFleetProblems)
 	for _, l := range report.FleetLists(&f) {
 		one := fleetList{FleetList: l}
 		if _, err := x.console.list(l.Name); err == nil {
@@ -75,14 +75,6 @@ func (x *exchange) fillFleet(p *fleetPage) {
 		}
 		p.Lists = append(p.Lists, one)
 	}
-}
-
-// rankBad orders what is bad before what is not.
-func rankBad(bad bool) int {
-	if bad {
-		return 0
-	}
-	return 1
 }
 
 // first returns the first n values, and the number of the others.

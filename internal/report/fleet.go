@@ -17,6 +17,7 @@ import (
 type FleetMember struct {
 	fleet.Presence
 	Seen    string // how long ago
+	Up      string // for how long it runs; "-" if it has not told
 	Clock   string // "right", or how wrong
 	Lists   string // which are behind
 	Problem string // why mail cannot pass there; "" if nothing is known
@@ -33,25 +34,43 @@ type FleetList struct {
 	Behind    []string
 }
 
-// FleetMembers describes the members of a fleet.
+// FleetMembers describes the members of a fleet: first those with whom something is wrong.
 func FleetMembers(f *admin.Fleet, now time.Time) []FleetMember {
 	newest := newestLists(f)
 	all := make([]FleetMember, len(f.Members))
 	for i, p := range f.Members {
-		m := FleetMember{Presence: p, Seen: term.Age(now.Sub(p.Seen)) + " ago", Clock: clockWords(p.Clock), Problem: admin.ParseFleetReport(p.Report).Problem}
-		behind := behindWords(&p, newest)
-		switch {
-		case len(behind) > 2:
-			m.Lists = text.Count(len(behind), "list", "lists") + " behind"
-		case len(behind) > 0:
-			m.Lists = strings.Join(behind, ", ")
-		default:
-			m.Lists = text.Count(len(p.Lists), "list", "lists") + ", none behind"
-		}
-		m.Bad = len(behind) > 0 || m.Problem != "" || len(fleet.Problems(f.Members[i:i+1])) > 0
-		all[i] = m
+		all[i] = fleetMember(p, newest, now)
 	}
+	slices.SortStableFunc(all, func(a, b FleetMember) int {
+		switch {
+		case a.Bad == b.Bad:
+			return 0
+		case a.Bad:
+			return -1
+		}
+		return 1
+	})
 	return all
+}
+
+func fleetMember(p fleet.Presence, newest map[string]fleet.ListStatus, now time.Time) FleetMember {
+	told, behind := admin.ParseFleetReport(p.Report), behindWords(&p, newest)
+	m := FleetMember{
+		Presence: p, Seen: term.Age(now.Sub(p.Seen)) + " ago", Up: "-", Clock: clockWords(p.Clock), Problem: told.Problem,
+		Bad: !p.Well() || len(behind) > 0 || told.Problem != "",
+	}
+	if !told.Started.IsZero() {
+		m.Up = term.Age(now.Sub(told.Started))
+	}
+	switch {
+	case len(behind) > 2:
+		m.Lists = text.Count(len(behind), "list", "lists") + " behind"
+	case len(behind) > 0:
+		m.Lists = strings.Join(behind, ", ")
+	default:
+		m.Lists = text.Count(len(p.Lists), "list", "lists") + ", none behind"
+	}
+	return m
 }
 
 // FleetLists describes the lists that this gate shares.
@@ -97,13 +116,15 @@ func newestLists(f *admin.Fleet) map[string]fleet.ListStatus {
 	return newest
 }
 
+const noVersion = "no version yet"
+
 // differs says how a version of a list differs from the newest; "" if it is that.
 func differs(l, newest fleet.ListStatus) string {
 	switch {
 	case l.Error != "":
 		return "differs"
 	case l.Sequence == 0:
-		return "no version yet"
+		return noVersion
 	case l.Sequence < newest.Sequence:
 		return "behind by " + text.Number(int(newest.Sequence-l.Sequence))
 	}
@@ -113,7 +134,11 @@ func differs(l, newest fleet.ListStatus) string {
 // behindWords says which lists of a member differ.
 func behindWords(p *fleet.Presence, newest map[string]fleet.ListStatus) (behind []string) {
 	for _, l := range p.Lists {
-		if how := differs(l, newest[l.Name]); how != "" {
+		switch how := differs(l, newest[l.Name]); how {
+		case "":
+		case noVersion:
+			behind = append(behind, l.Name+" has "+how)
+		default:
 			behind = append(behind, l.Name+" "+how)
 		}
 	}

@@ -5,14 +5,13 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"spamgate/internal/admin"
 	"spamgate/internal/cli"
-	"spamgate/internal/fleet"
+	"spamgate/internal/report"
 	"spamgate/internal/term"
 	"spamgate/internal/text"
 )
@@ -69,9 +68,8 @@ func printStatus(w io.Writer, f *admin.Fleet, now time.Time, width int, all bool
 	if f.ReadOnly {
 		fmt.Fprintln(w, "its credentials only permit reading: edits are refused here")
 	}
-	newest := newestOf(f)
-	printMembers(w, f, newest, now, width, all)
-	printLists(w, f, newest, width)
+	printMembers(w, f, now, width, all)
+	printLists(w, f, width)
 	problems, more := f.Problems, 0
 	if n := len(problems); n > maxShown && !all {
 		problems, more = problems[:maxShown], n-maxShown
@@ -93,24 +91,7 @@ func printStatus(w io.Writer, f *admin.Fleet, now time.Time, width int, all bool
 // maxShown is how many members and how many problems are shown by default.
 const maxShown = 20
 
-// newestOf returns the newest sequence of each list that somebody has.
-func newestOf(f *admin.Fleet) map[string]fleet.ListStatus {
-	newest := map[string]fleet.ListStatus{}
-	see := func(lists []fleet.ListStatus) {
-		for _, l := range lists {
-			if known, ok := newest[l.Name]; !ok || l.Sequence > known.Sequence {
-				newest[l.Name] = l
-			}
-		}
-	}
-	see(f.Lists)
-	for _, p := range f.Members {
-		see(p.Lists)
-	}
-	return newest
-}
-
-func printMembers(w io.Writer, f *admin.Fleet, newest map[string]fleet.ListStatus, now time.Time, width int, all bool) {
+func printMembers(w io.Writer, f *admin.Fleet, now time.Time, width int, all bool) {
 	fmt.Fprintln(w)
 	if f.MembersError != "" {
 		term.PrintWrapped(w, "members: ", "not known: "+f.MembersError)
@@ -119,13 +100,19 @@ func printMembers(w io.Writer, f *admin.Fleet, newest map[string]fleet.ListStatu
 	t := term.Table{Columns: []term.Column{
 		{Title: "member"}, {Title: "version", Left: true, Spare: true}, {Title: "seen"}, {Title: "up", Spare: true}, {Title: "clock", Spare: true}, {Title: "lists", Left: true},
 	}}
-	members, bad := foremost(f.Members, newest)
+	members := report.FleetMembers(f, now)
+	bad := 0
+	for _, m := range members {
+		if m.Bad {
+			bad++
+		}
+	}
 	shown := len(members)
 	if !all && shown > maxShown {
 		shown = min(bad, maxShown)
 	}
-	for _, p := range members[:shown] {
-		t.Add(p.Name, p.Version, term.Age(now.Sub(p.Seen))+" ago", uptime(&p, now), clock(p.Clock), describeLists(&p, newest))
+	for _, m := range members[:shown] {
+		t.Add(m.Name, m.Version, m.Seen, m.Up, m.Clock, m.Lists)
 	}
 	if shown > 0 {
 		t.Write(w, width)
@@ -133,23 +120,6 @@ func printMembers(w io.Writer, f *admin.Fleet, newest map[string]fleet.ListStatu
 	if shown < len(members) {
 		fmt.Fprintln(w, unshown(len(members), shown, bad)+": --all shows all")
 	}
-}
-
-// foremost returns the members with whom something is wrong, and then the others.
-func foremost(members []fleet.Presence, newest map[string]fleet.ListStatus) (all []fleet.Presence, bad int) {
-	isBad := func(p fleet.Presence) bool { return !p.Well() || len(behindOf(&p, newest)) > 0 }
-	for _, p := range members {
-		if isBad(p) {
-			all = append(all, p)
-		}
-	}
-	bad = len(all)
-	for _, p := range members {
-		if !isBad(p) {
-			all = append(all, p)
-		}
-	}
-	return all, bad
 }
 
 // unshown counts the members that are not shown.
@@ -163,50 +133,7 @@ func unshown(members, shown, bad int) string {
 	return "and " + text.Count(members-shown, "more member", "more members") + ", all well"
 }
 
-// uptime says since when the process of a member runs, if it has told so.
-func uptime(p *fleet.Presence, now time.Time) string {
-	if started := admin.ParseFleetReport(p.Report).Started; !started.IsZero() {
-		return term.Age(now.Sub(started))
-	}
-	return "-"
-}
-
-// clock says how wrong a clock is, if it is wrong.
-func clock(d time.Duration) string {
-	if d.Abs() < 2*time.Second {
-		return "right"
-	}
-	return fmt.Sprintf("%+d s", int(d.Round(time.Second).Seconds()))
-}
-
-// behindOf says which lists of a member are behind.
-func behindOf(p *fleet.Presence, newest map[string]fleet.ListStatus) (behind []string) {
-	for _, l := range p.Lists {
-		switch by := newest[l.Name].Sequence - l.Sequence; {
-		case l.Error != "":
-			behind = append(behind, l.Name+" differs")
-		case l.Sequence == 0:
-			behind = append(behind, l.Name+" has no version yet")
-		case by > 0:
-			behind = append(behind, fmt.Sprintf("%s behind by %d", l.Name, by))
-		}
-	}
-	return behind
-}
-
-// describeLists says in few words which lists of a member are behind.
-func describeLists(p *fleet.Presence, newest map[string]fleet.ListStatus) string {
-	behind := behindOf(p, newest)
-	switch {
-	case len(behind) > 2:
-		return text.Count(len(behind), "list", "lists") + " behind"
-	case len(behind) > 0:
-		return strings.Join(behind, ", ")
-	}
-	return text.Count(len(p.Lists), "list", "lists") + ", none behind"
-}
-
-func printLists(w io.Writer, f *admin.Fleet, newest map[string]fleet.ListStatus, width int) {
+func printLists(w io.Writer, f *admin.Fleet, width int) {
 	if len(f.Lists) == 0 {
 		fmt.Fprintln(w, "\nno list is shared: fleet = true in a [[list]] does that")
 		return
@@ -215,33 +142,10 @@ func printLists(w io.Writer, f *admin.Fleet, newest map[string]fleet.ListStatus,
 	t := term.Table{Columns: []term.Column{
 		{Title: "list"}, {Title: "sequence"}, {Title: "digest", Left: true}, {Title: "here", Left: true}, {Title: "fetched by", Left: true, Spare: true},
 	}}
-	for _, l := range f.Lists {
-		top := newest[l.Name]
-		here := "equal"
-		switch {
-		case l.Error != "":
-			here = "differs"
-		case l.Sequence == 0:
-			here = "no version yet"
-		case l.Sequence < top.Sequence:
-			here = fmt.Sprintf("behind by %d", top.Sequence-l.Sequence)
-		}
-		t.Add(l.Name, text.Number(int(top.Sequence)), shortSum(top.SHA256), here, fetcherOf(f, l.Name))
+	for _, l := range report.FleetLists(f) {
+		t.Add(l.Name, text.Number(int(l.Sequence)), shortSum(l.SHA256), l.Here, l.FetchedBy)
 	}
 	t.Write(w, width)
-}
-
-// fetcherOf returns who fetches a list.
-func fetcherOf(f *admin.Fleet, list string) string {
-	var names []string
-	for _, p := range f.Members {
-		for _, l := range p.Lists {
-			if l.Name == list && l.Fetches {
-				names = append(names, p.Name)
-			}
-		}
-	}
-	return cmp.Or(strings.Join(names, ", "), "-")
 }
 
 func shortSum(sum string) string { return cmp.Or(sum[:min(12, len(sum))], "-") }
