@@ -42,7 +42,7 @@ func (m *Member) cleanUp(ctx context.Context) error {
 		if err != nil {
 			continue
 		}
-		ctx, cancel := context.WithTimeout(ctx, m.o.times.clean)
+		ctx, cancel := context.WithTimeout(ctx, m.o.times.clean+m.o.times.edit)
 		err = m.mend(ctx, b)
 		if clean {
 			b.spread(ctx)

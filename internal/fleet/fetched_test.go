@@ -28,6 +28,7 @@ func fetcher(gates ...*gate) (names []string) {
 // TestFetched lets one gate at a time fetch a list, and all have it. A large list travels as a
 // delta.
 func TestFetched(t *testing.T) {
+	t.Parallel()
 	s := fleettest.Start(t, nil)
 	told := make(chan string, 100)
 	gates := map[string]*gate{}
@@ -71,6 +72,7 @@ func TestFetched(t *testing.T) {
 
 // TestLargeList edits a long managed list: deltas and, when they are many, snapshots.
 func TestLargeList(t *testing.T) {
+	t.Parallel()
 	s := fleettest.Start(t, nil)
 	a, b := newGate(t, "a", s, nil), startGate(t, "b", s, nil)
 	content := noise(10_000)

@@ -31,6 +31,7 @@ func shaOf(content string) string {
 // TestHostileContent offers a gate versions whose contents are not what they should be: it
 // keeps its list, and takes the next good version.
 func TestHostileContent(t *testing.T) {
+	t.Parallel()
 	s := fleettest.Start(t, nil)
 	a := newGate(t, "a", s, func(o *Options) { o.Lists[0].MaxBytes = 1 << 20 })
 	own := "one@example.net\n" + noise(2000)
@@ -42,7 +43,7 @@ func TestHostileContent(t *testing.T) {
 		t.Fatal(err)
 	}
 	const evil = "evil@example.net\n"
-	bomb := strings.Repeat("0", 64<<20)
+	bomb := strings.Repeat("0", 16<<20)
 	var good bytes.Buffer
 	if _, err := delta.Write(&good, strings.NewReader(own), strings.NewReader(own+evil)); err != nil {
 		t.Fatal(err)

@@ -114,9 +114,10 @@ func sign(t *testing.T, p Presence) []byte {
 // TestManyMembers has somebody show very many members of one name (SPAMGATE_FLEET_MEMBERS), and
 // some whose names would do harm on a terminal: few are shown, and what is wrong is said once.
 func TestManyMembers(t *testing.T) {
+	t.Parallel()
 	n := count(t, "SPAMGATE_FLEET_MEMBERS", 500)
 	s := fleettest.Start(t, nil)
-	a := startGate(t, "a", s, nil)
+	a := startGate(t, "a", s, func(o *Options) { o.times.presence = time.Minute }) // so that nothing expires
 	equal(t, "blocked", a)
 	own := func() bool { all, err := a.Members(t.Context()); return err == nil && len(all) > 0 }
 	eventually(t, "the gate shows itself", own)
@@ -131,9 +132,9 @@ func TestManyMembers(t *testing.T) {
 	eventually(t, "both kinds are seen", func() bool {
 		var err error
 		all, err = a.Members(t.Context())
-		return err == nil && len(all) > maxTwins
+		return err == nil && len(all) >= maxTwins && all[0].Twins == n
 	})
-	if len(all) != maxTwins+1 || all[0].Twins < min(n, maxMembers)-1 {
+	if len(all) > maxTwins+1 {
 		t.Errorf("%d members are shown, the first with %d of its name", len(all), all[0].Twins)
 	}
 	mine := false
@@ -152,6 +153,7 @@ func TestManyMembers(t *testing.T) {
 // TestHostileVersions writes versions with numbers, times and texts that would do harm. The gate
 // ignores those that cannot be true, and makes its own version the fleet's again.
 func TestHostileVersions(t *testing.T) {
+	t.Parallel()
 	s := fleettest.Start(t, nil)
 	a := startGate(t, "a", s, nil)
 	a.mustAdd("blocked", "one@example.net")
@@ -199,6 +201,7 @@ func TestHostileVersions(t *testing.T) {
 // TestImprobableSequence shows a new gate a list whose sequence it cannot judge: it neither takes
 // nor replaces it, until an admin says so.
 func TestImprobableSequence(t *testing.T) {
+	t.Parallel()
 	s := fleettest.Start(t, nil)
 	a := startGate(t, "a", s, nil)
 	v := equal(t, "blocked", a)
@@ -236,6 +239,7 @@ func TestImprobableSequence(t *testing.T) {
 // TestObjectLink stores a content as a link to itself, which the client library would follow for
 // ever.
 func TestObjectLink(t *testing.T) {
+	t.Parallel()
 	s := fleettest.Start(t, nil)
 	a := startGate(t, "a", s, func(o *Options) { o.times.edit = 200 * time.Millisecond })
 	v := equal(t, "blocked", a)
@@ -280,8 +284,9 @@ func TestObjectLink(t *testing.T) {
 // TestDeltaBombs offers chains of deltas of which each makes as much as is allowed, from almost
 // nothing.
 func TestDeltaBombs(t *testing.T) {
+	t.Parallel()
 	s := fleettest.Start(t, nil)
-	const most = 4 << 20
+	const most = 1 << 20
 	a := newGate(t, "a", s, func(o *Options) { o.Lists[0].MaxBytes = most })
 	a.write("blocked", "one@example.net\n")
 	a.start()
@@ -317,7 +322,7 @@ func TestDeltaBombs(t *testing.T) {
 		err := a.failing("blocked")
 		return err != nil && strings.Contains(err.Error(), v.String())
 	})
-	t.Logf("%d deltas to %d MiB each: refused in %v", maxDeltas, most>>20, time.Since(began).Round(time.Millisecond))
+	t.Logf("%d deltas to %d KiB each: refused in %v", maxDeltas, most>>10, time.Since(began).Round(time.Millisecond))
 	if a.read("blocked") != own {
 		t.Error("the list has changed")
 	}

@@ -52,6 +52,7 @@ func TestFirstJoin(t *testing.T) {
 
 // TestJoinEmptyFleet publishes the own list if the fleet's has no entries.
 func TestJoinEmptyFleet(t *testing.T) {
+	t.Parallel()
 	s := fleettest.Start(t, nil)
 	a, b := startGate(t, "a", s, nil), newGate(t, "b", s, nil)
 	b.write("blocked", "one@example.net\n")
@@ -63,6 +64,7 @@ func TestJoinEmptyFleet(t *testing.T) {
 
 // TestTake gives the own list up.
 func TestTake(t *testing.T) {
+	t.Parallel()
 	s := fleettest.Start(t, nil)
 	a, b := newGate(t, "a", s, nil), newGate(t, "b", s, nil)
 	a.write("blocked", "one@example.net\n")
@@ -80,6 +82,7 @@ func TestTake(t *testing.T) {
 // TestFork lets two gates have different versions of one sequence, as after a server was put
 // back: all prefer the later one.
 func TestFork(t *testing.T) {
+	t.Parallel()
 	s := fleettest.Start(t, nil)
 	a, b, c := newGate(t, "a", s, nil), startGate(t, "b", s, nil), startGate(t, "c", s, nil)
 	a.write("blocked", "one@example.net\n")
@@ -113,6 +116,7 @@ func TestFork(t *testing.T) {
 
 // TestListRemoved takes a list out of one gate's configuration, and puts it back later.
 func TestListRemoved(t *testing.T) {
+	t.Parallel()
 	s := fleettest.Start(t, nil)
 	a, b := newGate(t, "a", s, nil), startGate(t, "b", s, nil)
 	a.write("blocked", "one@example.net\n")

@@ -16,6 +16,7 @@ import (
 // Then the others make more edits than the fleet remembers: the next process sees by the file which
 // version it has.
 func TestKilledInEdit(t *testing.T) {
+	t.Parallel()
 	s := fleettest.Start(t, nil)
 	a, b := newGate(t, "a", s, nil), startGate(t, "b", s, nil)
 	a.write("blocked", "one@example.net\n")

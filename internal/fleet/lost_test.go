@@ -30,6 +30,7 @@ func client(t testing.TB, s *fleettest.Server) jetstream.JetStream {
 // TestLostBuckets deletes buckets while gates run, and while they do not: no list changes, and
 // the gates go on.
 func TestLostBuckets(t *testing.T) {
+	t.Parallel()
 	s := fleettest.Start(t, nil)
 	js := client(t, s)
 	a, b := startGate(t, "a", s, nil), newGate(t, "b", s, nil)
@@ -64,6 +65,7 @@ func TestLostBuckets(t *testing.T) {
 
 // TestOlderBucket puts the key of a list back: the newest gate publishes its version again.
 func TestOlderBucket(t *testing.T) {
+	t.Parallel()
 	s := fleettest.Start(t, nil)
 	js := client(t, s)
 	a, b := newGate(t, "a", s, nil), startGate(t, "b", s, nil)
@@ -107,6 +109,7 @@ func TestOlderBucket(t *testing.T) {
 
 // TestNewerFormat leaves a version alone that a newer spamgate has written.
 func TestNewerFormat(t *testing.T) {
+	t.Parallel()
 	s := fleettest.Start(t, nil)
 	a := newGate(t, "a", s, nil)
 	a.write("blocked", "one@example.net\n")
@@ -132,6 +135,7 @@ func TestNewerFormat(t *testing.T) {
 // TestLostContent deletes contents that a new gate needs: a gate that has them stores them
 // again.
 func TestLostContent(t *testing.T) {
+	t.Parallel()
 	s := fleettest.Start(t, nil)
 	a := newGate(t, "a", s, nil)
 	a.write("blocked", noise(4000))
@@ -156,6 +160,7 @@ func TestLostContent(t *testing.T) {
 // TestServerGone refuses edits while no server answers, changes nothing then, and goes on
 // afterwards.
 func TestServerGone(t *testing.T) {
+	t.Parallel()
 	s := fleettest.Start(t, nil)
 	a := newGate(t, "a", s, impatient)
 	a.write("blocked", "one@example.net\n")
@@ -215,6 +220,7 @@ func TestQuorum(t *testing.T) {
 // TestUnnoted ends a gate between the steps of an edit and of an update: the next process finds
 // out what it has.
 func TestUnnoted(t *testing.T) {
+	t.Parallel()
 	s := fleettest.Start(t, nil)
 	a, b := newGate(t, "a", s, nil), startGate(t, "b", s, nil)
 	a.write("blocked", "one@example.net\n")
@@ -247,6 +253,7 @@ func TestUnnoted(t *testing.T) {
 
 // TestFileLost takes the fleet's version if the file of a list is gone, also for an edit.
 func TestFileLost(t *testing.T) {
+	t.Parallel()
 	s := fleettest.Start(t, nil)
 	a := newGate(t, "a", s, nil)
 	a.write("blocked", "one@example.net\n")
@@ -261,6 +268,7 @@ func TestFileLost(t *testing.T) {
 // TestChangedOutside leaves a managed list alone that somebody has edited by hand, until Take or
 // Merge.
 func TestChangedOutside(t *testing.T) {
+	t.Parallel()
 	s := fleettest.Start(t, nil)
 	a, b := newGate(t, "a", s, nil), startGate(t, "b", s, nil)
 	a.write("blocked", "one@example.net\n")

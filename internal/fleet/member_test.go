@@ -12,6 +12,7 @@ import (
 // TestShare lets three gates share a list: the first publishes what it has, the others take it,
 // and edits of each reach all.
 func TestShare(t *testing.T) {
+	t.Parallel()
 	s := fleettest.Start(t, nil)
 	a, b, c := newGate(t, "a", s, nil), newGate(t, "b", s, nil), newGate(t, "c", s, nil)
 	a.write("blocked", "one@example.net\n")
@@ -38,6 +39,7 @@ func TestShare(t *testing.T) {
 
 // TestInProcess uses a server in this process, without a socket.
 func TestInProcess(t *testing.T) {
+	t.Parallel()
 	s := fleettest.Start(t, func(o *server.Options) { o.DontListen = true })
 	a := newGate(t, "a", s, func(o *Options) { o.Servers, o.Server = nil, s })
 	a.write("blocked", "one@example.net\n")

@@ -32,6 +32,7 @@ func rounds(t testing.TB, few int) int {
 // TestEditsAtOnce lets three gates edit one list at once: no edit is lost, and all gates are
 // equal at the end.
 func TestEditsAtOnce(t *testing.T) {
+	t.Parallel()
 	s := fleettest.Start(t, nil)
 	var gates []*gate
 	for i := range 3 {
@@ -70,6 +71,7 @@ func TestEditsAtOnce(t *testing.T) {
 // server, deleted buckets, keys that are deleted or damaged, files and records that are lost.
 // No acknowledged edit is lost, and in the end all gates are equal.
 func TestModel(t *testing.T) {
+	t.Parallel()
 	seed := rand.Uint64()
 	if s := os.Getenv("SPAMGATE_FLEET_SEED"); s != "" {
 		seed, _ = strconv.ParseUint(s, 10, 64)

@@ -21,6 +21,7 @@ import (
 
 // TestState shares values: a change reaches all gates, and a lost bucket changes nothing.
 func TestState(t *testing.T) {
+	t.Parallel()
 	s := fleettest.Start(t, nil)
 	a, b := startGate(t, "a", s, nil), startGate(t, "b", s, nil)
 	key := StateKey("pin", "black.list")
@@ -62,6 +63,7 @@ func TestState(t *testing.T) {
 
 // TestStateAtOnce changes a value on two gates at once: no change is lost.
 func TestStateAtOnce(t *testing.T) {
+	t.Parallel()
 	s := fleettest.Start(t, nil)
 	a, b := startGate(t, "a", s, nil), startGate(t, "b", s, nil)
 	const n = 20
@@ -92,6 +94,7 @@ func TestStateAtOnce(t *testing.T) {
 
 // TestMembers shows who is there, and what is wrong with whom.
 func TestMembers(t *testing.T) {
+	t.Parallel()
 	s := fleettest.Start(t, nil)
 	a := newGate(t, "a.example", s, func(o *Options) { o.Report = func() json.RawMessage { return json.RawMessage(`{"healthy":true}`) } })
 	a.write("blocked", "one@example.net\n")
@@ -128,6 +131,7 @@ func TestMembers(t *testing.T) {
 
 // TestCopiedGate starts a gate with a copy of another one's state directory: both say so.
 func TestCopiedGate(t *testing.T) {
+	t.Parallel()
 	s := fleettest.Start(t, nil)
 	a := startGate(t, "a", s, nil)
 	b := newGate(t, "a", s, nil)
@@ -149,6 +153,7 @@ func TestCopiedGate(t *testing.T) {
 
 // TestAsk asks all members. One of them cannot answer, and one does not.
 func TestAsk(t *testing.T) {
+	t.Parallel()
 	s := fleettest.Start(t, nil)
 	a, b, c, d := startGate(t, "a", s, nil), startGate(t, "b", s, nil), startGate(t, "c", s, nil), startGate(t, "d", s, nil)
 	handle := func(g *gate, answer Answer) {
@@ -182,6 +187,7 @@ func TestAsk(t *testing.T) {
 // TestClean removes contents that no list needs, and chunks of contents that were never
 // complete.
 func TestClean(t *testing.T) {
+	t.Parallel()
 	s := fleettest.Start(t, nil)
 	a := newGate(t, "a", s, func(o *Options) { o.times.clean, o.times.orphan = quick.resync, time.Nanosecond })
 	a.start()
@@ -240,6 +246,7 @@ func TestLeaves(t *testing.T) {
 
 // TestReadOnly gives a gate a user who may only read: it takes versions, and refuses edits.
 func TestReadOnly(t *testing.T) {
+	t.Parallel()
 	s := fleettest.Start(t, func(o *server.Options) {
 		o.Users = []*server.User{
 			{Username: "all", Password: "secret"},
@@ -309,6 +316,7 @@ func TestCredentials(t *testing.T) {
 // TestNoSpace cannot write a version: the file stays, the status says why, and it is taken
 // later.
 func TestNoSpace(t *testing.T) {
+	t.Parallel()
 	s := fleettest.Start(t, nil)
 	a, b := newGate(t, "a", s, nil), startGate(t, "b", s, nil)
 	a.write("blocked", "one@example.net\n")
@@ -332,6 +340,7 @@ func TestNoSpace(t *testing.T) {
 
 // TestWrongClocks has gates whose clocks are wrong: all see who they are, and edits go on.
 func TestWrongClocks(t *testing.T) {
+	t.Parallel()
 	s := fleettest.Start(t, nil)
 	ahead := func(d time.Duration) func(*Options) {
 		return func(o *Options) { o.times.ahead = d }

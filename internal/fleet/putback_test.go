@@ -14,6 +14,7 @@ import (
 // has new revisions of other lists: the gates notice nevertheless that theirs is older there, and
 // publish what they have.
 func TestPutBack(t *testing.T) {
+	t.Parallel()
 	s := fleettest.Start(t, nil)
 	a, b := newGate(t, "a", s, nil), startGate(t, "b", s, nil)
 	a.write("blocked", "one@example.net\n")

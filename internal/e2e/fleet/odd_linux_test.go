@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -31,18 +32,17 @@ const readerPermissions = `permissions: {
   allow_responses: { max: 1, expires: "1m" }
 }`
 
-// oddFleet is a fleet of two good gates, on a server that knows a member's key and a reader's.
+// oddFleet is a fleet of three good gates, on a server that knows a member's key and a reader's.
 type oddFleet struct {
-	*testing.T
 	server                   *harness.NATS
 	member, reader, stranger string // seeds
 	good                     []*member
-	edits                    int
+	edits                    atomic.Int64
 }
 
 func startOddFleet(t *testing.T) *oddFleet {
 	t.Helper()
-	f := &oddFleet{T: t}
+	f := &oddFleet{}
 	public := func(seed *string) string {
 		kp, err := nkeys.CreateUser()
 		if err != nil {
@@ -62,15 +62,14 @@ func startOddFleet(t *testing.T) *oddFleet {
 	f.server = harness.NewNATS(t, fmt.Sprintf("authorization { users: [\n{ nkey: %s }\n{ nkey: %s, %s }\n] }\n", public(&f.member), public(&f.reader), readerPermissions))
 	public(&f.stranger)
 	f.server.Start()
-	for _, name := range []string{"mx1", "mx2"} {
-		f.good = append(f.good, f.start(f.dir(t, name, f.member), name))
+	for _, name := range []string{"mx1", "mx2", "mx3"} {
+		f.good = append(f.good, start(t, f.dir(t, name, f.member), name))
 	}
 	waitEqual(t, f.good...)
 	return f
 }
 
-// dir returns the directory of a gate. Its list has an entry of its own, which the fleet may not
-// have, so that its start waits for nothing.
+// dir returns the directory of a gate that has a seed.
 func (f *oddFleet) dir(t *testing.T, name, seed string) string {
 	t.Helper()
 	s := setup(f.server, name)
@@ -83,7 +82,10 @@ func (f *oddFleet) dir(t *testing.T, name, seed string) string {
 	return dir
 }
 
-func (f *oddFleet) start(dir, name string) *member { return &member{harness.Serve(f.T, dir), name} }
+func start(t *testing.T, dir, name string) *member {
+	t.Helper()
+	return &member{harness.Serve(t, dir), name}
+}
 
 // own gives a gate that has not started an entry, so that it does not wait for the fleet's list.
 func own(t *testing.T, dir string) {
@@ -94,16 +96,16 @@ func own(t *testing.T, dir string) {
 	}
 }
 
-// goOn edits the list on the first good gate, and wants the second to refuse what it has then.
-func (f *oddFleet) goOn(t *testing.T) {
+// goOn edits the list on the first good gate, and wants all good gates to refuse what it has then.
+// It returns a sender that they refuse.
+func (f *oddFleet) goOn(t *testing.T) (sender string) {
 	t.Helper()
-	f.edits++
-	entry := fmt.Sprintf("edit%d.example", f.edits)
+	entry := fmt.Sprintf("edit%d.example", f.edits.Add(1))
 	f.good[0].Lists(t, 0, "add", entry, "--reason", "while a member is odd")
 	for _, g := range f.good {
 		g.refuses(t, "a@"+entry)
 	}
-	waitEqual(t, f.good...)
+	return "a@" + entry
 }
 
 // told returns what a status says that is wrong or worth knowing.
@@ -126,20 +128,21 @@ func says(t *testing.T, m *member, want string) {
 	})
 }
 
-// TestOddMembers adds members with whom something is wrong, one after the other: each is named, with
-// what to do, and the other gates go on.
+// TestOddMembers adds members with whom something is wrong: each is named, with what to do, and the
+// other gates go on. The member with a wrong clock is only a sign of life here: internal/fleet has
+// one that makes edits, too.
 func TestOddMembers(t *testing.T) {
 	t.Parallel()
 	f := startOddFleet(t)
-	first, second := f.good[0], f.good[1]
+	first, third := f.good[0], f.good[2]
 	for _, c := range []struct {
 		name string
 		try  func(t *testing.T)
 	}{
 		{"wrong credentials", func(t *testing.T) {
-			dir := f.dir(t, "odd", f.stranger)
+			dir := f.dir(t, "stranger", f.stranger)
 			own(t, dir)
-			odd := f.start(dir, "odd")
+			odd := start(t, dir, "odd")
 			says(t, odd, "the server refuses the credentials: put those of this fleet into the file that [fleet] names")
 			odd.refuses(t, "a@own.example")
 			odd.Lists(t, 2, "add", "stranger.example", "--reason", "not permitted")
@@ -147,68 +150,67 @@ func TestOddMembers(t *testing.T) {
 			odd.Stop()
 		}},
 		{"credentials that others can read", func(t *testing.T) {
-			dir := f.dir(t, "odd", f.member)
+			dir := f.dir(t, "open", f.member)
 			own(t, dir)
 			if err := os.Chmod(filepath.Join(dir, "seed"), 0o644); err != nil {
 				t.Fatal(err)
 			}
-			odd := f.start(dir, "odd")
+			odd := start(t, dir, "odd")
 			says(t, odd, "can be read or written by all users (mode -rw-r--r--): run chmod 600 on it")
 			odd.refuses(t, "a@own.example")
 			f.goOn(t)
 			odd.Stop()
 		}},
 		{"credentials that only permit reading", func(t *testing.T) {
-			odd := f.start(f.dir(t, "odd", f.reader), "odd")
-			says(t, first, "credentials that only permit reading: odd: edits are refused there")
+			odd := start(t, f.dir(t, "reader", f.reader), "reader")
+			says(t, first, "credentials that only permit reading: reader: edits are refused there")
 			if s := odd.Lists(t, 2, "add", "reader.example", "--reason", "not permitted"); !strings.Contains(s, fleet.ErrReadOnly.Error()) {
 				t.Error(s)
 			}
-			f.goOn(t)
-			odd.refuses(t, fmt.Sprintf("a@edit%d.example", f.edits))
+			odd.refuses(t, f.goOn(t))
 			odd.Stop()
 		}},
 		{"a stolen name", func(t *testing.T) {
-			odd := f.start(f.dir(t, "mx2", f.member), "mx2")
+			odd := start(t, f.dir(t, "mx2", f.member), "mx2")
 			says(t, first, "mx2: 2 gates have this name: give each its own [fleet] name")
-			f.goOn(t)
-			odd.refuses(t, fmt.Sprintf("a@edit%d.example", f.edits))
+			odd.refuses(t, f.goOn(t))
 			odd.Stop()
 		}},
 		{"a copied state directory", func(t *testing.T) {
-			dir := f.dir(t, "mx2", f.member)
+			dir := f.dir(t, "mx3", f.member)
 			own(t, dir)
-			id, err := os.ReadFile(filepath.Join(second.Dir, "state", "fleet", "id"))
+			id, err := os.ReadFile(filepath.Join(third.Dir, "state", "fleet", "id"))
 			if err != nil {
 				t.Fatal(err)
 			}
 			harness.WriteFile(t, filepath.Join(dir, "state", "fleet", "id"), string(id))
-			odd := f.start(dir, "mx2")
-			says(t, first, "mx2: another process uses this gate's name and a copy of its state directory: give each gate its own [fleet] name and state directory")
+			odd := start(t, dir, "mx3")
+			says(t, first, "mx3: another process uses this gate's name and a copy of its state directory: give each gate its own [fleet] name and state directory")
 			f.goOn(t)
 			odd.Stop()
 		}},
 		{"an older version", func(t *testing.T) {
 			older, err := fleet.Open(fleet.Options{
-				Name: "odd", Version: "0.0.1", Servers: []string{"nats://" + f.server.Addr}, StateDir: t.TempDir(),
+				Name: "older", Version: "0.0.1", Servers: []string{"nats://" + f.server.Addr}, StateDir: t.TempDir(),
 				Credentials: filepath.Join(first.Dir, "seed"),
 			})
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer older.Close()
-			says(t, first, "the members run different versions: 0.0.1 (odd), ")
+			says(t, first, "the members run different versions: 0.0.1 (older), ")
 			f.goOn(t)
 		}},
 		{"a wrong clock", func(t *testing.T) {
-			f.show(t, fleet.Presence{Name: "odd", Instance: "odd", Version: "1", Time: time.Now().Add(-2 * time.Hour)})
-			says(t, first, "behind the servers' clock: let an NTP client set it")
+			f.show(t, fleet.Presence{Name: "clock", Instance: "odd", Version: "1", Time: time.Now().Add(-2 * time.Hour)})
+			says(t, first, "clock: its clock is 2h0m0s behind the servers' clock: let an NTP client set it")
 			f.goOn(t)
 		}},
 	} {
-		if !t.Run(c.name, c.try) {
-			break
-		}
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			c.try(t)
+		})
 	}
 }
 
