@@ -72,6 +72,7 @@ type Member struct {
 	leases   map[string]*lease
 	state    map[string]*shared
 	unused   map[string]bool // keys of values that StateChanged did not take
+	outdated map[string]bool // keys of which the fleet has an older value
 
 	stateMu     sync.Mutex // held while a shared value is compared and noted; before mu
 	stateLogged time.Time  // when it was last logged that a value is not used; guarded by stateMu
@@ -94,7 +95,7 @@ func Open(o Options) (*Member, error) {
 	}
 	m := &Member{
 		o: o, log: o.Logger, tree: atomicfile.In(o.StateDir), run: randomID(), changed: make(chan struct{}),
-		lists: map[string]*list{}, leases: map[string]*lease{}, state: map[string]*shared{}, unused: map[string]bool{}, denied: map[string]bool{}, patience: minPatience,
+		lists: map[string]*list{}, leases: map[string]*lease{}, state: map[string]*shared{}, unused: map[string]bool{}, outdated: map[string]bool{}, denied: map[string]bool{}, patience: minPatience,
 	}
 	if err := m.prepare(); err != nil {
 		return nil, fmt.Errorf("fleet: %w", err)

@@ -229,6 +229,7 @@ func (m *Member) observeState(e jetstream.KeyValueEntry) {
 		mine.revision = e.Revision()
 		m.mu.Lock()
 		m.state[e.Key()] = &mine
+		m.outdated[e.Key()] = own.counts(s)
 		m.mu.Unlock()
 		return
 	}
@@ -273,20 +274,20 @@ func (s *shared) counts(own *shared) bool {
 	return by > 0
 }
 
-// resyncState reads the values that StateChanged did not take, and if wanted all, and writes
-// those that the fleet has lost.
+// resyncState reads the values that StateChanged did not take, and writes those of which the fleet
+// has an older one; if wanted it looks at all, and also writes those that the fleet has lost.
 func (m *Member) resyncState(ctx context.Context, b *buckets, all bool) error {
 	m.mu.Lock()
 	keys := slices.Sorted(maps.Keys(m.state))
 	unused := slices.Sorted(maps.Keys(m.unused))
+	if !all {
+		keys = slices.DeleteFunc(keys, func(key string) bool { return !m.outdated[key] })
+	}
 	m.mu.Unlock()
 	for _, key := range unused {
 		if err := m.refreshState(ctx, b, key); err != nil {
 			return fmt.Errorf("the value %s: %w", key, err)
 		}
-	}
-	if !all {
-		return nil
 	}
 	for _, key := range keys {
 		if err := m.mendState(ctx, b, key); err != nil {
@@ -315,8 +316,12 @@ func (m *Member) mendState(ctx context.Context, b *buckets, key string) error {
 	default:
 		return err
 	}
-	if err := m.putState(ctx, b, key, &again); err != nil && !errors.Is(err, ErrBehind) && !errors.Is(err, ErrReadOnly) {
-		return err
+	err = m.putState(ctx, b, key, &again)
+	m.mu.Lock()
+	m.outdated[key] = errors.Is(err, ErrBehind) // another gate has written meanwhile, perhaps an older one
+	m.mu.Unlock()
+	if errors.Is(err, ErrBehind) || errors.Is(err, ErrReadOnly) {
+		return nil
 	}
-	return nil
+	return err
 }
