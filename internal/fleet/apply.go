@@ -94,6 +94,8 @@ func (l *list) step(ctx context.Context) (again bool, err error) {
 // lookBack returns what to do with a file whose version is not the applied one: if the fleet
 // had it once, the process ended before it could note that.
 func (l *list) lookBack(ctx context.Context, b *buckets, local string) (step, error) {
+	ctx, cancel := context.WithTimeout(ctx, 4*l.m.o.times.edit)
+	defer cancel()
 	entries, err := b.lists.History(ctx, l.key)
 	if err != nil && !errors.Is(err, jetstream.ErrKeyNotFound) {
 		return stepNone, err

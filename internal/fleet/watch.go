@@ -23,9 +23,13 @@ func (m *Member) session(ctx context.Context) error {
 		m.goElsewhere()
 		return err
 	}
-	m.failures, m.patience = 0, minPatience
 	m.setBuckets(b, nil)
-	defer func() { m.setBuckets(nil, err) }()
+	defer func() {
+		m.setBuckets(nil, err)
+		if err != nil {
+			m.goElsewhere()
+		}
+	}()
 	m.wg.Go(func() { m.probe(ctx, b) })
 	err = m.followBuckets(ctx, b)
 	return err
@@ -69,55 +73,58 @@ func (m *Member) setTrouble(err error) {
 
 // followBuckets watches the buckets.
 func (m *Member) followBuckets(ctx context.Context, b *buckets) error {
-	lists, watched, err := m.watchLists(ctx, b)
-	if err != nil {
-		return err
+	for {
+		if again, err := m.followOnce(ctx, b); err != nil || !again {
+			return err
+		}
 	}
-	defer func() { stop(lists) }()
-	state, err := b.state.WatchAll(ctx)
+}
+
+// followOnce watches the buckets until other watches are needed: after the loss of a connection
+// the servers may have forgotten the old ones, which then wait for some seconds.
+func (m *Member) followOnce(ctx context.Context, b *buckets) (again bool, err error) {
+	connects := m.counters.connects.Load()
+	watched := m.listsSet.Load()
+	lists, end, err := m.openWatch(ctx, func(ctx context.Context) (jetstream.KeyWatcher, error) {
+		return b.lists.WatchFiltered(ctx, m.listKeys())
+	})
 	if err != nil {
-		return fmt.Errorf("watching the state: %w", err)
+		return false, fmt.Errorf("watching the lists: %w", err)
 	}
-	defer stop(state)
+	defer end()
+	state, end, err := m.openWatch(ctx, func(ctx context.Context) (jetstream.KeyWatcher, error) { return b.state.WatchAll(ctx) })
+	if err != nil {
+		return false, fmt.Errorf("watching the state: %w", err)
+	}
+	defer end()
 	next := time.NewTimer(0)
 	defer next.Stop()
-	connects, all, failures := m.counters.connects.Load(), true, 0
+	all, failures := true, 0
 	for {
 		m.mu.Lock()
 		changed := m.changed
 		m.mu.Unlock()
+		if m.counters.connects.Load() != connects || m.listsSet.Load() != watched {
+			return true, nil
+		}
 		select {
 		case <-ctx.Done():
-			return nil
+			return false, nil
 		case e, ok := <-lists.Updates():
 			if !ok {
-				return errors.New("the watch of the lists has ended")
+				return false, errors.New("the watch of the lists has ended")
 			}
 			if e != nil {
 				m.deliver(e)
 			}
 		case e, ok := <-state.Updates():
 			if !ok {
-				return errors.New("the watch of the state has ended")
+				return false, errors.New("the watch of the state has ended")
 			}
 			if e != nil {
 				m.observeState(e)
 			}
 		case <-changed:
-			if now := m.counters.connects.Load(); now != connects {
-				connects, all = now, true
-				next.Reset(0)
-			}
-			if m.listsSet.Load() == watched {
-				continue
-			}
-			other, now, err := m.watchLists(ctx, b)
-			if err != nil {
-				return err
-			}
-			stop(lists)
-			lists, watched, all = other, now, true
-			next.Reset(0)
 		case <-next.C:
 			next.Reset(m.o.times.resync)
 			if !m.nc.IsConnected() {
@@ -126,10 +133,11 @@ func (m *Member) followBuckets(ctx context.Context, b *buckets) error {
 			err := m.resync(ctx, b, all)
 			if err == nil {
 				all, failures = false, 0
+				m.failures, m.patience = 0, minPatience
 				continue
 			}
 			if failures++; failures == maxFailures || !errors.Is(err, context.DeadlineExceeded) {
-				return err
+				return false, err
 			}
 			next.Reset(m.o.times.retry) // the servers may only be slow
 		}
@@ -139,20 +147,32 @@ func (m *Member) followBuckets(ctx context.Context, b *buckets) error {
 // maxFailures is how often servers may not answer in time before all is opened again.
 const maxFailures = 3
 
-// watchLists watches the keys of the shared lists, and no others: there may be very many. It
-// also returns the number of the SetLists that has set them. The watch ends with stop: the context
-// is only for its beginning.
-func (m *Member) watchLists(ctx context.Context, b *buckets) (jetstream.KeyWatcher, int64, error) {
-	set := m.listsSet.Load()
+// listKeys returns the keys of the shared lists. All keys of the bucket may be very many.
+func (m *Member) listKeys() []string {
 	keys := []string{probeKey} // all keys would be watched without one
 	for _, l := range m.all() {
 		keys = append(keys, l.key)
 	}
-	w, err := b.lists.WatchFiltered(ctx, keys)
-	if err != nil {
-		return nil, 0, fmt.Errorf("watching the lists: %w", err)
+	return keys
+}
+
+// openWatch opens a watch, until end. A watch ends with its context, and without a deadline it
+// would wait for ever for servers that have no leader: they do not answer.
+func (m *Member) openWatch(ctx context.Context, open func(context.Context) (jetstream.KeyWatcher, error)) (w jetstream.KeyWatcher, end func(), err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	late := time.AfterFunc(m.o.times.edit, cancel)
+	w, err = open(ctx)
+	if !late.Stop() {
+		err = context.DeadlineExceeded
 	}
-	return w, set, nil
+	if err != nil {
+		cancel()
+		return nil, nil, err
+	}
+	return w, func() {
+		stop(w)
+		cancel()
+	}, nil
 }
 
 // stop ends a watch, and reads what is left so that the library's goroutines end.
