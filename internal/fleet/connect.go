@@ -205,8 +205,8 @@ func (m *Member) offline(err error) error {
 		return err
 	case m.readOnly != nil:
 		return fmt.Errorf("%w: %w", ErrReadOnly, m.readOnly)
-	case m.trouble != nil:
-		return fmt.Errorf("%w: %w", ErrOffline, m.trouble)
+	case m.reason() != nil:
+		return fmt.Errorf("%w: %w", ErrOffline, m.reason())
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, nats.ErrTimeout), errors.Is(err, nats.ErrNoResponders), errors.Is(err, jetstream.ErrNoStreamResponse):
 		return fmt.Errorf("%w: the servers do not answer in time, perhaps because most of them are down: %w", ErrOffline, err)
 	}

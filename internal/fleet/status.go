@@ -38,12 +38,21 @@ func (m *Member) Status() Status {
 	s.Connected = m.buckets != nil && m.nc.IsConnected()
 	if s.Connected {
 		s.Server = m.nc.ConnectedUrlRedacted()
-	} else if m.trouble != nil {
-		s.Trouble = m.trouble.Error()
+	} else if err := m.reason(); err != nil {
+		s.Trouble = err.Error()
 	}
 	if m.flood != "" {
 		s.Warnings = append(s.Warnings, m.flood)
 	}
 	s.ReadOnly, s.Clash, s.Clock = m.readOnly != nil, m.clash, -m.clock
 	return s
+}
+
+// reason returns why the fleet cannot be used. The handlers do not get the errors of a handshake,
+// such as a certificate that has expired. The caller has the lock.
+func (m *Member) reason() error {
+	if err := m.nc.LastError(); err != nil && !m.nc.IsConnected() {
+		return err
+	}
+	return m.trouble
 }
