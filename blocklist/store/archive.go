@@ -194,6 +194,11 @@ func packVersion(ctx context.Context, tree atomicfile.Tree, temporary, final, su
 		}
 		meta.Files = append(meta.Files, versionFileMeta{s.Path, s.Size, hex.EncodeToString(s.Digest[:])})
 	}
+	return finishVersion(tree, temporary, final, meta)
+}
+
+// finishVersion makes a temporary directory with packed files a saved version.
+func finishVersion(tree atomicfile.Tree, temporary, final string, meta versionMeta) error {
 	text, err := json.MarshalIndent(meta, "", "\t")
 	if err == nil {
 		err = tree.WriteFile(path.Join(temporary, metaName), temporary, newPattern, append(text, '\n'))
@@ -209,6 +214,20 @@ func packVersion(ctx context.Context, tree atomicfile.Tree, temporary, final, su
 
 // packFile copies a file, which must still hold what the stamp says.
 func packFile(ctx context.Context, tree atomicfile.Tree, to string, from stamp, stepAside func()) error {
+	return pack(tree, to, func(w io.Writer) error {
+		got, err := Opener{StateDir: tree.Dir()}.readStamped(ctx, from.Path, func(r io.Reader) error {
+			_, err := io.Copy(w, asideReader{r, stepAside})
+			return err
+		})
+		if err == nil && got.Digest != from.Digest {
+			err = ErrChanged
+		}
+		return err
+	})
+}
+
+// pack writes what write writes to a new file, packed.
+func pack(tree atomicfile.Tree, to string, write func(io.Writer) error) error {
 	f, err := tree.Append(to)
 	if err != nil {
 		return err
@@ -218,15 +237,9 @@ func packFile(ctx context.Context, tree atomicfile.Tree, to string, from stamp, 
 	if err != nil {
 		return fmt.Errorf("%s: %w", tree.Path(to), err)
 	}
-	got, err := Opener{StateDir: tree.Dir()}.readStamped(ctx, from.Path, func(r io.Reader) error {
-		_, err := io.Copy(z, asideReader{r, stepAside})
-		return err
-	})
+	err = write(z)
 	if errClose := z.Close(); err == nil {
 		err = errClose
-	}
-	if err == nil && got.Digest != from.Digest {
-		err = ErrChanged
 	}
 	if err == nil {
 		err = f.Sync()
