@@ -123,17 +123,28 @@ func parse(text []byte, into content) error {
 
 // write replaces the file. The caller holds the lock of the directory.
 func (f *jsonFile[T, P]) write(now P) error {
-	if err := now.check(); err != nil {
-		return err
-	}
-	text, err := json.MarshalIndent(now, "", "\t")
+	text, err := encode(now)
 	if err != nil {
 		return err
 	}
-	if len(text) >= maxFile {
+	return f.writeText(text)
+}
+
+// encode returns a content as the file has it.
+func encode(now content) ([]byte, error) {
+	if err := now.check(); err != nil {
+		return nil, err
+	}
+	text, err := json.MarshalIndent(now, "", "\t")
+	return append(text, '\n'), err
+}
+
+// writeText is write for an encoded content.
+func (f *jsonFile[T, P]) writeText(text []byte) error {
+	if len(text) > maxFile {
 		return fmt.Errorf("%s would be larger than %d bytes", f.tree.Path(f.name), maxFile)
 	}
-	return f.tree.WriteFile(f.name, ".", temporary+"*", append(text, '\n'))
+	return f.tree.WriteFile(f.name, ".", temporary+"*", text)
 }
 
 // temporary begins the names of files that are being written.

@@ -257,8 +257,19 @@ func (s *Store) EndID(name, id string) error {
 	return err
 }
 
-// EndAll ends all sessions of a user but those with an ID in except, and returns their number.
+// EndAll ends all sessions of a user but those with an ID in except, and returns their number
+// here. If the accounts are shared the user's sessions on all other gates end, too; the error is
+// an ErrHereOnly if they do not.
 func (s *Store) EndAll(name string, except ...string) (int, error) {
+	n, err := s.EndHere(name, except...)
+	if err != nil || !s.shared() {
+		return n, err
+	}
+	return n, s.endElsewhere(name)
+}
+
+// EndHere is EndAll for the sessions on this gate.
+func (s *Store) EndHere(name string, except ...string) (int, error) {
 	return s.endSessions(func(one *session) bool {
 		return one.Name == name && !slices.Contains(except, one.shown().ID)
 	})

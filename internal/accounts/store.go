@@ -18,6 +18,7 @@ var (
 	ErrDamaged   = errors.New("this file is damaged, so that nobody can log in: restore it, or remove it and add the accounts again")
 	ErrNoAccount = errors.New("there is no account of that name")
 	ErrExists    = errors.New("there is an account of that name")
+	ErrNoAdmin   = errors.New("no user would be an admin for all domains, and the fleet never takes that: make another user one first")
 )
 
 // Store is a directory with accounts and sessions. Its methods are safe for concurrent use.
@@ -27,6 +28,7 @@ type Store struct {
 	sessions jsonFile[sessionsFile, *sessionsFile]
 
 	changing sync.Mutex // in this process; the lock of the directory is for all of them
+	fleet    Fleet      // nil: the accounts are only here
 	limits   *limits
 	hasher   hasher
 	cost     cost
@@ -79,12 +81,17 @@ func (s *Store) lock() (unlock func(), err error) {
 	}, nil
 }
 
-// change changes the accounts.
-func (s *Store) change(edit func(*accountsFile) error) error {
-	if err := s.tree.Make(); err != nil {
-		return err
+// change changes the accounts, on all gates if they are shared. What is the change in words.
+func (s *Store) change(what string, edit func(*accountsFile) error) error {
+	if s.shared() {
+		return s.changeShared(what, edit)
 	}
-	unlock, err := s.lock()
+	return s.changeFile(edit, func(_, now *accountsFile) error { return s.accounts.write(now) })
+}
+
+// changeFile makes a change, which write writes, while nobody else changes the accounts.
+func (s *Store) changeFile(edit func(*accountsFile) error, write func(old, now *accountsFile) error) error {
+	unlock, err := s.makeAndLock()
 	if err != nil {
 		return err
 	}
@@ -98,7 +105,15 @@ func (s *Store) change(edit func(*accountsFile) error) error {
 		return err
 	}
 	_ = s.tree.RemoveStale(".", temporary, time.Hour) // of killed processes
-	return s.accounts.write(now)
+	return write(old, now)
+}
+
+// makeAndLock is lock for a directory that may be missing.
+func (s *Store) makeAndLock() (unlock func(), err error) {
+	if err := s.tree.Make(); err != nil {
+		return nil, err
+	}
+	return s.lock()
 }
 
 // AddUser adds a user. Without a password only a proxy can log the user in. Without domains
@@ -112,7 +127,7 @@ func (s *Store) AddUser(name, password string, role Role, domains []string) erro
 	if err != nil {
 		return err
 	}
-	return s.change(func(f *accountsFile) error {
+	return s.change(fmt.Sprintf("added the user %s, %s", name, role), func(f *accountsFile) error {
 		if f.has(name) {
 			return fmt.Errorf("%w: %s", ErrExists, name)
 		}
@@ -163,7 +178,7 @@ func (s *Store) SetPassword(name, password string) error {
 	if err != nil {
 		return err
 	}
-	return s.changeUser(name, func(u *user) { u.Password = hash })
+	return s.changeUser(name, "changed the password of "+name, func(u *user) { u.Password = hash })
 }
 
 // SetRole changes the role and domains of a user, and ends the user's sessions.
@@ -172,11 +187,11 @@ func (s *Store) SetRole(name string, role Role, domains []string) error {
 	if err != nil {
 		return err
 	}
-	return s.changeUser(name, func(u *user) { u.Role, u.Domains = role, domains })
+	return s.changeUser(name, fmt.Sprintf("%s is now %s", name, role), func(u *user) { u.Role, u.Domains = role, domains })
 }
 
-func (s *Store) changeUser(name string, edit func(*user)) error {
-	return s.change(func(f *accountsFile) error {
+func (s *Store) changeUser(name, what string, edit func(*user)) error {
+	return s.change(what, func(f *accountsFile) error {
 		i := slices.IndexFunc(f.Users, func(u user) bool { return u.Name == name })
 		if i < 0 {
 			return noAccount("user", name)
@@ -193,7 +208,7 @@ func (s *Store) Remove(name string) error {
 	if err != nil {
 		return err
 	}
-	return s.change(func(f *accountsFile) error {
+	return s.change("removed the user "+name, func(f *accountsFile) error {
 		n := len(f.Users)
 		if f.Users = slices.DeleteFunc(f.Users, func(u user) bool { return u.Name == name }); len(f.Users) == n {
 			return noAccount("user", name)
@@ -209,7 +224,7 @@ func (s *Store) AddToken(name string, role Role, domains []string) (secret strin
 		return "", err
 	}
 	secret = newSecret()
-	err = s.change(func(f *accountsFile) error {
+	err = s.change(fmt.Sprintf("added the token %s, %s", name, role), func(f *accountsFile) error {
 		if f.has(name) {
 			return fmt.Errorf("%w: %s", ErrExists, name)
 		}
@@ -228,7 +243,7 @@ func (s *Store) RemoveToken(name string) error {
 	if err != nil {
 		return err
 	}
-	return s.change(func(f *accountsFile) error {
+	return s.change("removed the token "+name, func(f *accountsFile) error {
 		n := len(f.Tokens)
 		if f.Tokens = slices.DeleteFunc(f.Tokens, func(t token) bool { return t.Name == name }); len(f.Tokens) == n {
 			return noAccount("token", name)

@@ -340,6 +340,10 @@ type UnusedHeader struct {
 	// Known is the first day since which all matches are known. If it is after
 	// Since, some of the entries may have matched.
 	Known string `json:"known"`
+
+	// Fleet says which other gates were asked for matches; nil: none was, since the list is
+	// not shared, or only this gate's matches were asked for.
+	Fleet *UnusedFleet `json:"fleet,omitempty"`
 }
 
 // UnusedEntry is an entry without matches.

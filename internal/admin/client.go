@@ -130,10 +130,13 @@ func (c *Client) Metrics(ctx context.Context, w io.Writer) error {
 	return err
 }
 
-// Unused lists the entries of a list without matches since a day. It calls begin
+// Unused lists the entries of a list without matches since a day, see [Gate]. It calls begin
 // once, then each for every entry, and stops at their first error.
-func (c *Client) Unused(ctx context.Context, list string, since time.Time, begin func(UnusedHeader) error, each func(UnusedEntry) error) (end UnusedEnd, err error) {
+func (c *Client) Unused(ctx context.Context, list string, since time.Time, here bool, begin func(UnusedHeader) error, each func(UnusedEntry) error) (end UnusedEnd, err error) {
 	path := "/v1/lists/" + url.PathEscape(list) + "/unused?since=" + since.UTC().Format(Day)
+	if here {
+		path += "&here=true"
+	}
 	response, err := c.send(ctx, http.MethodGet, path, nil)
 	if err != nil {
 		return end, err

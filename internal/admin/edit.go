@@ -25,8 +25,11 @@ const maxEntries = 16 << 20
 
 // bodyLimit returns the size of the largest request.
 func bodyLimit(pattern string) int64 {
-	if pattern == pathAdd || pattern == pathRemove {
+	switch pattern {
+	case pathAdd, pathRemove:
 		return maxEntries
+	case pathAccounts:
+		return maxAccountsBody
 	}
 	return maxBody
 }

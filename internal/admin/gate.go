@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"time"
 
+	"spamgate/internal/accounts"
 	"spamgate/internal/decisions"
 	"spamgate/internal/fleet"
 	"spamgate/internal/managed"
@@ -36,8 +37,9 @@ type Gate interface {
 	Unpin(ctx context.Context, list string) (PinResult, error)
 
 	// Unused calls begin, then each for every entry of a list without matches since
-	// a day. It returns their first error.
-	Unused(ctx context.Context, list string, since time.Time, begin func(UnusedHeader) error, each func(UnusedEntry) error) (UnusedEnd, error)
+	// a day: on all gates if a fleet shares the list, unless here is set. It returns their
+	// first error, and ErrNotAsked if the others cannot be asked.
+	Unused(ctx context.Context, list string, since time.Time, here bool, begin func(UnusedHeader) error, each func(UnusedEntry) error) (UnusedEnd, error)
 
 	// Handover starts the program file again and waits until the new process has taken
 	// over. If it does not within the limit, or before the context ends, the new process
@@ -54,10 +56,14 @@ var (
 	ErrNothingHeld = errors.New("nothing is held")
 	ErrNotPinned   = errors.New("the list is not pinned")
 	ErrRequest     = errors.New("invalid request")
+	ErrOwner       = errors.New("only root and the gate's own user may change the accounts")
 
 	ErrHandingOver   = errors.New("the gate is already handing over")
 	ErrNotHandedOver = errors.New("not handed over, the running gate goes on")
 )
+
+// ErrNotAsked says that the other gates of a fleet could not be asked.
+var ErrNotAsked = errors.New("the other gates of the fleet cannot be asked")
 
 // ErrNoFleet says that a gate is in no fleet.
 var ErrNoFleet = errors.New("this gate is in no fleet: [fleet] in its configuration names no servers")
@@ -103,6 +109,12 @@ var codes = []struct {
 	{ErrNothingHeld, "nothing_held", 409},
 	{ErrNotPinned, "not_pinned", 409},
 	{ErrRequest, "bad_request", 400},
+	{ErrOwner, "not_owner", 403},
+	{accounts.ErrExists, "account_exists", 409},
+	{accounts.ErrNoAccount, "no_account", 404},
+	{accounts.ErrNoAdmin, "no_admin", 409},
+	{accounts.ErrPassword, "bad_password", 400},
+	{accounts.ErrHereOnly, "ended_here_only", 503},
 	{decisions.ErrCursor, "bad_place", 400},
 	{ErrHandingOver, "handing_over", 409},
 	{ErrNotHandedOver, "not_handed_over", 500},
@@ -118,6 +130,7 @@ var codes = []struct {
 	{managed.ErrUndone, "undone", 409},
 	{managed.ErrMissing, "missing", 409},
 	{managed.ErrTooLarge, "too_large", 413},
+	{ErrNotAsked, "fleet_not_asked", 503},
 	{ErrNoFleet, "no_fleet", 409},
 	{managed.ErrNoFleet, "no_fleet", 409},
 	{fleet.ErrClosed, "ending", 503},

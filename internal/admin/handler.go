@@ -41,6 +41,9 @@ func (s *Server) routes() []route {
 		{http.MethodPost, "/v1/handover", post(s, s.handover)},
 		{http.MethodPost, "/v1/audit", post(s, s.audit)},
 	}
+	if s.options.Accounts != nil {
+		routes = append(routes, route{http.MethodPost, pathAccounts, post(s, s.changeAccounts)})
+	}
 	routes = append(routes, s.fleetRoutes()...)
 	if m := s.options.Metrics; m != nil {
 		routes = append(routes, route{http.MethodGet, "/metrics", func(w http.ResponseWriter, r *http.Request) {
@@ -214,10 +217,11 @@ func (s *Server) unused(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, fmt.Errorf("%w: since=%q is not a day, such as 2026-12-31", ErrRequest, r.URL.Query().Get("since")))
 		return
 	}
+	here := r.URL.Query().Get("here") == "true"
 	l := lineWriter{w: w, control: http.NewResponseController(w), out: bufio.NewWriterSize(w, 32<<10)}
 	l.json = json.NewEncoder(l.out)
 	l.json.SetEscapeHTML(false)
-	end, err := s.options.Gate.Unused(r.Context(), r.PathValue("name"), since,
+	end, err := s.options.Gate.Unused(r.Context(), r.PathValue("name"), since, here,
 		func(h UnusedHeader) error {
 			w.Header().Set("Content-Type", "application/jsonl")
 			w.Header().Set("Cache-Control", "no-store")

@@ -71,11 +71,15 @@ func (g *fakeGate) Unpin(_ context.Context, list string) (PinResult, error) {
 	return PinResult{}, fmt.Errorf("list %q: %w", list, ErrNotPinned)
 }
 
-func (g *fakeGate) Unused(_ context.Context, list string, since time.Time, begin func(UnusedHeader) error, each func(UnusedEntry) error) (UnusedEnd, error) {
+func (g *fakeGate) Unused(_ context.Context, list string, since time.Time, here bool, begin func(UnusedHeader) error, each func(UnusedEntry) error) (UnusedEnd, error) {
 	if list != "blocked" {
 		return UnusedEnd{}, fmt.Errorf("%w %q", ErrNoList, list)
 	}
-	if err := begin(UnusedHeader{List: list, Since: since.Format(Day), Known: "2026-01-02"}); err != nil {
+	h := UnusedHeader{List: list, Since: since.Format(Day), Known: "2026-01-02"}
+	if !here {
+		h.Fleet = &UnusedFleet{Gates: []string{"mx1"}, Missing: []string{"mx2"}}
+	}
+	if err := begin(h); err != nil {
 		return UnusedEnd{}, err
 	}
 	for i := range g.unused {

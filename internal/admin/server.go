@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"spamgate/internal/accounts"
 	"spamgate/internal/managed"
 	"spamgate/internal/unixsocket"
 )
@@ -24,6 +25,8 @@ type Options struct {
 	Fleet   FleetGate       // nil: there are no requests about it
 	Metrics http.Handler    // nil: none
 	Logger  *slog.Logger    // nil: no log
+
+	Accounts *accounts.Store // of the console; nil: there are no requests about them
 
 	// TakeOver replaces the socket of another gate that answers there. Otherwise
 	// that is an error, unixsocket.ErrInUse.

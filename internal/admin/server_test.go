@@ -92,13 +92,13 @@ func TestUnused(t *testing.T) {
 		c := dial(t, listen(t, &fakeGate{unused: test.n, fail: test.fail}).options.Socket.Path)
 		var head UnusedHeader
 		var lines []int
-		end, err := c.Unused(context.Background(), "blocked", since,
+		end, err := c.Unused(context.Background(), "blocked", since, test.n == 1,
 			func(h UnusedHeader) error { head = h; return nil },
 			func(e UnusedEntry) error { lines = append(lines, e.Line); return nil })
 		if (err == nil) != (test.fail == nil) || err != nil && err.Error() != test.fail.Error() {
 			t.Errorf("error %v, want %v", err, test.fail)
 		}
-		if head != (UnusedHeader{"blocked", "2026-03-01", "2026-01-02"}) {
+		if head.List != "blocked" || head.Since != "2026-03-01" || head.Known != "2026-01-02" || (head.Fleet == nil) != (test.n == 1) || head.Fleet != nil && head.Fleet.Complete() {
 			t.Errorf("header %+v", head)
 		}
 		if len(lines) != test.n || test.n > 0 && lines[test.n-1] != test.n {
@@ -110,11 +110,11 @@ func TestUnused(t *testing.T) {
 	}
 	c := dial(t, listen(t, &fakeGate{unused: 10}).options.Socket.Path)
 	stop := errors.New("enough")
-	_, err := c.Unused(context.Background(), "blocked", since, func(UnusedHeader) error { return nil }, func(UnusedEntry) error { return stop })
+	_, err := c.Unused(context.Background(), "blocked", since, false, func(UnusedHeader) error { return nil }, func(UnusedEntry) error { return stop })
 	if !errors.Is(err, stop) {
 		t.Errorf("error %v, want %v", err, stop)
 	}
-	if _, err := c.Unused(context.Background(), "other", since, nil, nil); !errors.Is(err, ErrNoList) {
+	if _, err := c.Unused(context.Background(), "other", since, false, nil, nil); !errors.Is(err, ErrNoList) {
 		t.Errorf("another list: %v, want %v", err, ErrNoList)
 	}
 }

@@ -35,6 +35,9 @@ type Console struct {
 	// empty: none. It is set only with a unix socket.
 	SSOHeader string `toml:"sso_header"`
 
+	// ShareAccounts makes the accounts those of all gates of a fleet.
+	ShareAccounts bool `toml:"share_accounts"`
+
 	SocketGroup string `toml:"socket_group"` // name or number; empty: that of the process
 	SocketMode  string `toml:"socket_mode"`  // as that of Admin
 }

@@ -51,7 +51,7 @@ func Default() Config {
 		State:   State{Dir: "state", History: 5},
 		Guard:   Guard{ProtectProviders: true},
 		Admin:   Admin{Socket: "state/admin.sock", SocketMode: "0600"},
-		Console: Console{SocketMode: "0660"},
+		Console: Console{ShareAccounts: true, SocketMode: "0660"},
 		Publish: Publish{Expires: 7 * 24 * time.Hour},
 		Headers: Headers{
 			Check:        []string{"From", "Sender", "Reply-To"},

@@ -126,6 +126,7 @@ metrics_addr = "[::1]:9025"
 addr = "unix:/run/../run/spamgate/console.sock"
 url = "HTTPS://Gate.Example.net:8443/"
 sso_header = "x-remote-user"
+share_accounts = false
 socket_group = "www-data"
 socket_mode = "660"
 [publish]

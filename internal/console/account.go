@@ -38,6 +38,7 @@ var accountDone = map[string]string{
 	"password": "The password has been changed. All other sessions have ended.",
 	"session":  "The session has been ended.",
 	"sessions": "All other sessions have been ended.",
+	"here":     "The other sessions on this gate have been ended, but the other gates of the fleet could not be reached: try again.",
 }
 
 func (x *exchange) account() error {
@@ -98,7 +99,7 @@ func (x *exchange) changePassword() error {
 	case errors.Is(err, accounts.ErrWrong):
 		x.logFailedLogin(x.who.Name, err)
 		return x.passwordProblem("The old password is wrong.")
-	case errors.Is(err, accounts.ErrPassword):
+	case errors.Is(err, accounts.ErrPassword), accounts.Refused(err):
 		return x.passwordProblem(sentence(err))
 	case err != nil:
 		return err
@@ -123,7 +124,10 @@ func (x *exchange) endSession() error {
 }
 
 func (x *exchange) endOtherSessions() error {
-	if _, err := x.console.Accounts.EndAll(x.who.Name, x.session.ID); err != nil {
+	switch _, err := x.console.Accounts.EndAll(x.who.Name, x.session.ID); {
+	case errors.Is(err, accounts.ErrHereOnly):
+		return x.redirect("/account?done=here")
+	case err != nil:
 		return err
 	}
 	return x.redirect("/account?done=sessions")

@@ -298,8 +298,8 @@ func (g *listsGate) Unpin(ctx context.Context, list string) (admin.PinResult, er
 	return admin.PinResult{}, g.p.store.Unpin(ctx, list)
 }
 
-func (g *listsGate) Unused(ctx context.Context, list string, since time.Time, begin func(admin.UnusedHeader) error, each func(admin.UnusedEntry) error) (admin.UnusedEnd, error) {
-	return report.UnusedEntries(ctx, g.p.store.Set(), list, g.p.hits.Snapshot(list), since, begin, each)
+func (g *listsGate) Unused(ctx context.Context, list string, since time.Time, _ bool, begin func(admin.UnusedHeader) error, each func(admin.UnusedEntry) error) (admin.UnusedEnd, error) {
+	return report.UnusedEntries(ctx, g.p.store.Set(), report.Unused{List: list, Since: since, Known: g.p.hits.Snapshot(list)}, begin, each)
 }
 
 // wantAll wants all texts in a page.

@@ -28,6 +28,7 @@ type unusedEntries struct {
 	Header  admin.UnusedHeader
 	End     admin.UnusedEnd
 	Entries []admin.UnusedEntry // the first ones
+	Alone   string              // why the other gates of the fleet were not asked
 }
 
 // Recent reports whether it is not known what matched on all the days.
@@ -85,14 +86,28 @@ func (x *exchange) startUnused() error {
 var errRecent = errors.New("matches are not known for all the days")
 
 // unused returns the entries of a list that have not matched for some days, the first in the
-// order of the list's lines.
+// order of the list's lines: on no gate if a fleet shares the list, or on this one if the others
+// cannot be asked.
 func (c *Console) unused(ctx context.Context, list string, days int) (*unusedEntries, error) {
+	u, err := c.unusedOn(ctx, list, days, false)
+	if !errors.Is(err, admin.ErrNotAsked) {
+		return u, err
+	}
+	why := err.Error()
+	if u, err = c.unusedOn(ctx, list, days, true); err == nil {
+		u.Alone = why
+	}
+	return u, err
+}
+
+// unusedOn is unused for all gates, or for this one.
+func (c *Console) unusedOn(ctx context.Context, list string, days int, here bool) (*unusedEntries, error) {
 	var u unusedEntries
 	since := c.Now().UTC().Truncate(24*time.Hour).AddDate(0, 0, -days)
 	order := func(a, b admin.UnusedEntry) int {
 		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line))
 	}
-	end, err := c.Gate.Unused(ctx, list, since, func(h admin.UnusedHeader) error {
+	end, err := c.Gate.Unused(ctx, list, since, here, func(h admin.UnusedHeader) error {
 		u.Header = h
 		if u.Recent() {
 			return errRecent

@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -9,10 +10,12 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"slices"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"spamgate/internal/atomicfile"
 	"spamgate/internal/listedit"
 )
 
@@ -108,6 +111,37 @@ func (l *list) lookBack(ctx context.Context, b *buckets, local string) (step, er
 	return stepDiffers, nil
 }
 
+// Earlier returns the content of the newest version of a list that is wanted and that the fleet
+// has still, nil if there is none. The caller discards it.
+func (m *Member) Earlier(ctx context.Context, name string, wanted func(sum [sha256.Size]byte) bool) (*atomicfile.File, error) {
+	l, err := m.list(name)
+	if err != nil {
+		return nil, err
+	}
+	b, err := m.reach(ctx)
+	if err != nil && !errors.Is(err, ErrReadOnly) {
+		return nil, err
+	}
+	entries, err := b.lists.History(ctx, l.key)
+	if errors.Is(err, jetstream.ErrKeyNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, m.offline(err)
+	}
+	for _, e := range slices.Backward(entries) {
+		v, err := parseVersion(e.Value(), l.Name, l.Kind)
+		if err != nil {
+			continue
+		}
+		var sum [sha256.Size]byte
+		if _, err := hex.Decode(sum[:], []byte(v.SHA256)); err == nil && wanted(sum) {
+			return m.load(ctx, b, v, nil, "", l.MaxBytes)
+		}
+	}
+	return nil, nil
+}
+
 // take makes the fleet's version the file.
 func (l *list) take(ctx context.Context, b *buckets, v view, revision uint64) error {
 	own, err := l.open()
@@ -170,6 +204,9 @@ var errMoved = errors.New("the file has changed meanwhile")
 // replace replaces the file, which has the digest local, by what write writes, if that is the
 // content of v.
 func (l *list) replace(ctx context.Context, v *Version, write func(io.Writer) error, local string) error {
+	if l.Kind == Accounts {
+		return l.replaceAccounts(v, write, local)
+	}
 	if err := l.m.tree.MakeDirs(path.Dir(l.name)); err != nil {
 		return err
 	}
@@ -177,7 +214,7 @@ func (l *list) replace(ctx context.Context, v *Version, write func(io.Writer) er
 		if hex.EncodeToString(c.SHA256[:]) != v.SHA256 {
 			return errContent
 		}
-		if v.Accepted && l.Kind != Accounts && l.m.o.Accept != nil {
+		if v.Accepted && l.m.o.Accept != nil {
 			if err := l.m.o.Accept(l.Name, c.SHA256); err != nil {
 				return err
 			}

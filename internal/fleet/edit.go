@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"time"
 )
@@ -16,9 +17,10 @@ type Edit struct {
 	Author, What, Why string
 	Accepted          bool // a person wants this content: see Version
 
-	SHA256   [sha256.Size]byte // of the new content
-	Size     int64
-	Old, New *os.File // the list's file, which is locked, and the content that is to replace it
+	SHA256 [sha256.Size]byte // of the new content
+	Size   int64
+	Old    *os.File      // the list's file, which is locked; nil: there is none
+	New    io.ReadSeeker // the content that is to replace it
 }
 
 // Publish makes an edit the fleet's version of the list. The caller holds the lock of the
@@ -56,6 +58,9 @@ func (m *Member) Publish(ctx context.Context, e Edit) (done func(placed bool), e
 // current returns the applied version, if the file has it and the fleet has none that is
 // newer, as far as this gate knows.
 func (l *list) current(file *os.File) (*applied, error) {
+	if file == nil {
+		return nil, ErrBehind
+	}
 	sum, err := l.digestOf(file)
 	if err != nil {
 		return nil, err
@@ -70,7 +75,7 @@ func (l *list) current(file *os.File) (*applied, error) {
 }
 
 // proposeEdit publishes a content that is not in its place yet.
-func (l *list) proposeEdit(ctx context.Context, b *buckets, v, before *Version, old, content *os.File, revision uint64) (done func(placed bool), err error) {
+func (l *list) proposeEdit(ctx context.Context, b *buckets, v, before *Version, old *os.File, content io.ReadSeeker, revision uint64) (done func(placed bool), err error) {
 	l.setPending(v.SHA256)
 	var now uint64
 	if old != nil {

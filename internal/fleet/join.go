@@ -39,11 +39,11 @@ func (l *list) join(ctx context.Context, b *buckets, v view, revision uint64) (a
 		return false, fmt.Errorf("reading %v: %w", v.remote, err)
 	}
 	defer content.Discard()
-	c, err := compare(own, content.File)
+	missing, theirs, err := l.compare(own, content.File)
 	switch {
 	case err != nil:
 		return false, err
-	case len(c.missing) == 0:
+	case missing == 0:
 		if _, err := content.Seek(0, io.SeekStart); err != nil {
 			return false, err
 		}
@@ -51,10 +51,29 @@ func (l *list) join(ctx context.Context, b *buckets, v view, revision uint64) (a
 			return false, fmt.Errorf("taking %v: %w", v.remote, err)
 		}
 		return true, l.taken(v.remote, revision)
-	case c.theirs == 0:
+	case theirs == 0:
 		return true, l.publishFile(ctx, b, v, revision)
+	case l.Kind == Accounts:
+		return false, fmt.Errorf("%w (accounts here that the fleet does not have alike: %d)", ErrDiffers, missing)
 	}
-	return false, fmt.Errorf("%w (entries here that the fleet does not have: %d)", ErrDiffers, len(c.missing))
+	return false, fmt.Errorf("%w (entries here that the fleet does not have: %d)", ErrDiffers, missing)
+}
+
+// compare returns how many entries or accounts of the file the fleet's content lacks, and how
+// many that has.
+func (l *list) compare(own, content *os.File) (missing, theirs int, err error) {
+	if l.Kind == Accounts {
+		mine, fleets, err := l.readBoth(own, content)
+		if err != nil {
+			return 0, 0, err
+		}
+		return l.m.o.Accounts.Compare(mine, fleets)
+	}
+	c, err := compare(own, content)
+	if err != nil {
+		return 0, 0, err
+	}
+	return len(c.missing), c.theirs, nil
 }
 
 // isEmpty reports whether a list has no entry.
@@ -150,7 +169,7 @@ func (m *Member) Merge(ctx context.Context, name, author, why string) error {
 	if err != nil {
 		return err
 	}
-	if l.Kind != Managed {
+	if l.Kind == Fetched {
 		return fmt.Errorf("%s is not a list whose entries can be merged: take the fleet's", name)
 	}
 	for deadline := time.Now().Add(m.o.times.conflict); ; sleep(ctx, m.o.times.retry/5) {
@@ -184,12 +203,15 @@ func (l *list) merge(ctx context.Context, author, why string) error {
 	if err != nil || local == "" {
 		return err
 	}
+	v := l.newVersion(nil, r.version, "", 0)
+	v.Author, v.Why, v.Accepted = author, why, true
+	if l.Kind == Accounts {
+		return l.mergeAccounts(ctx, b, v, r, content.File, local)
+	}
 	added, err := l.appendMissing(content)
 	if err != nil || added == 0 {
 		return err
 	}
-	v := l.newVersion(nil, r.version, "", 0)
-	v.Author, v.Why, v.Accepted = author, why, true
 	v.What = fmt.Sprintf("merged %d entries of this gate", added)
 	return l.replaceMerged(ctx, b, v, r, content, local)
 }

@@ -134,8 +134,9 @@ func withHint(err error) error {
 	return err
 }
 
-// recordName returns the name of the file with the applied version of a list.
-func recordName(key string) string { return path.Join(listsDir, key+".json") }
+// RecordName returns the name of the file in the state directory that has the version of a list
+// that was applied last. It is there once the gate shares the list.
+func RecordName(kind Kind, list string) string { return path.Join(listsDir, keyOf(kind, list)+".json") }
 
 // load reads which version was applied last. A damaged record counts as none.
 func (l *list) load() error {
@@ -159,7 +160,7 @@ func (l *list) load() error {
 
 // readRecord reads which version of a list was applied last; nil if none was.
 func readRecord(tree atomicfile.Tree, l List) (*applied, error) {
-	text, err := tree.ReadFile(recordName(keyOf(l.Kind, l.Name)), maxRecord)
+	text, err := tree.ReadFile(RecordName(l.Kind, l.Name), maxRecord)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -215,7 +216,7 @@ func (l *list) note(v *Version, revision uint64) error {
 func (l *list) write(a *applied) error {
 	text, err := json.Marshal(a)
 	if err == nil {
-		err = l.m.tree.WriteFile(recordName(l.key), listsDir, newFile, append(text, '\n'))
+		err = l.m.tree.WriteFile(RecordName(l.Kind, l.Name), listsDir, newFile, append(text, '\n'))
 	}
 	if err != nil {
 		return fmt.Errorf("noting which version of list %s this gate has: %w", l.Name, err)

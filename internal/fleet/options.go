@@ -32,6 +32,9 @@ type Options struct {
 	// its size.
 	Accept func(list string, sum [sha256.Size]byte) error
 
+	// Accounts is the file of the List of the kind Accounts, if there is one.
+	Accounts AccountsFile
+
 	// Applied, if not nil, is called when the file of a list has another version.
 	Applied func(list string, v *Version)
 

@@ -87,8 +87,8 @@ func (v view) same() step {
 		return stepNone
 	case v.local == "":
 		return stepTake
-	case v.kind == Managed:
-		return stepDiffers
+	case v.kind == Fetched:
+		return stepPublish
 	}
-	return stepPublish
+	return stepDiffers
 }

@@ -36,7 +36,7 @@ func TestNext(t *testing.T) {
 		{"the file is gone", Managed, "", v(3, "a"), v(3, "a"), stepTake},
 		{"the file was changed by hand", Managed, "b", v(3, "a"), v(3, "a"), stepDiffers},
 		{"another copy was fetched", Fetched, "b", v(3, "a"), v(3, "a"), stepPublish},
-		{"the accounts were changed", Accounts, "b", v(3, "a"), v(3, "a"), stepPublish},
+		{"the accounts were changed by hand", Accounts, "b", v(3, "a"), v(3, "a"), stepDiffers},
 
 		{"another gate's edit", Managed, "a", v(3, "a"), v(4, "b"), stepTake},
 		{"another gate's edit, and the file is gone", Managed, "", v(3, "a"), v(4, "b"), stepTake},

@@ -101,6 +101,19 @@ func (m *Member) State(key string) json.RawMessage {
 	return nil
 }
 
+// States returns the shared values about something, by what they are of: see [StateKey].
+func (m *Member) States(what string) map[string]json.RawMessage {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	all := map[string]json.RawMessage{}
+	for key, s := range m.state {
+		if is, of, _ := ParseStateKey(key); is == what {
+			all[of] = s.Value
+		}
+	}
+	return all
+}
+
 // SetState changes a shared value on all gates: change gets the present one (nil: none), and
 // may be called again if another gate is faster.
 func (m *Member) SetState(ctx context.Context, key string, change func(old json.RawMessage) (json.RawMessage, error)) error {

@@ -23,6 +23,7 @@ import (
 	"spamgate/internal/listedit"
 	"spamgate/internal/recipients"
 	"spamgate/internal/report"
+	"spamgate/internal/setup"
 	"spamgate/internal/socket"
 	"spamgate/internal/text"
 	"spamgate/internal/version"
@@ -255,15 +256,25 @@ func (g *adminHandler) list(name string) (blocklist.ListStats, error) {
 }
 
 // Unused implements admin.Gate.
-func (g *adminHandler) Unused(ctx context.Context, name string, since time.Time, begin func(admin.UnusedHeader) error, each func(admin.UnusedEntry) error) (admin.UnusedEnd, error) {
-	set := g.store.Set()
-	if _, err := report.FindStats(set, name); err != nil {
+func (g *adminHandler) Unused(ctx context.Context, name string, since time.Time, here bool, begin func(admin.UnusedHeader) error, each func(admin.UnusedEntry) error) (admin.UnusedEnd, error) {
+	c, set := g.now.Load().config, g.store.Set()
+	stats, err := report.FindStats(set, name)
+	if err != nil {
 		return admin.UnusedEnd{}, err
 	}
-	if err := report.CheckConfirms(g.now.Load().config, name); err != nil {
+	if err := report.CheckConfirms(c, name); err != nil {
 		return admin.UnusedEnd{}, err
 	}
-	return report.UnusedEntries(ctx, set, name, g.hits.Snapshot(name), since, begin, each)
+	u := report.Unused{List: name, Since: since}
+	if i := setup.ListIndex(c, name); !here && c.Fleet.On() && i >= 0 && c.Lists[i].Fleet {
+		others, err := g.fleet.hitsElsewhere(ctx, name, since, stats.Entries)
+		if err != nil {
+			return admin.UnusedEnd{}, fmt.Errorf("list %s: %w: %w", name, admin.ErrNotAsked, err)
+		}
+		u.Elsewhere, u.Fleet = others.has, &others.fleet
+	}
+	u.Known = g.hits.Snapshot(name)
+	return report.UnusedEntries(ctx, set, u, begin, each)
 }
 
 // Audit implements admin.Gate.

@@ -86,6 +86,7 @@ func (g *gate) openSocket(c *config.Config, takeOver bool) (*admin.Server, error
 			Editor:   g.editor,
 			History:  g.history,
 			Fleet:    g.answers,
+			Accounts: g.accounts,
 			Metrics:  g.metrics.handler(),
 			Logger:   g.log,
 			TakeOver: takeOver,

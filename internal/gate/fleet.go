@@ -10,7 +10,9 @@ import (
 	"sync"
 	"time"
 
+	"spamgate/blocklist/hits"
 	"spamgate/blocklist/store"
+	"spamgate/internal/accounts"
 	"spamgate/internal/atomicfile"
 	"spamgate/internal/config"
 	"spamgate/internal/fetch"
@@ -24,9 +26,6 @@ const (
 	// fleetDir is the directory in the state directory whose lock belongs to the process that
 	// is the member: in a handover the new one waits for the end of the old one.
 	fleetDir = "fleet"
-
-	// fleetLeft is the file that says that an admin has taken the gate out of the fleet.
-	fleetLeft = fleetDir + "/left"
 
 	fleetLockPoll = 20 * time.Millisecond
 	fleetRetry    = 5 * time.Second
@@ -48,15 +47,18 @@ var (
 // fleetPart is the gate's place in a fleet: a member, while [fleet] is configured and no other
 // process of the gate is the member. It implements managed.Fleet.
 type fleetPart struct {
-	log     *slog.Logger
-	tree    atomicfile.Tree
-	config  func() *config.Config // in use
-	problem func() string         // why mail cannot pass; "" if it can
-	store   *store.Store
-	history *history
-	fetcher *fetch.Fetcher
-	started time.Time               // the gate
-	answers map[string]fleet.Answer // to questions of other gates, by subject
+	log      *slog.Logger
+	tree     atomicfile.Tree
+	config   func() *config.Config // in use
+	problem  func() string         // why mail cannot pass; "" if it can
+	store    *store.Store
+	history  *history
+	fetcher  *fetch.Fetcher
+	started  time.Time // the gate
+	accounts *accounts.Store
+	hits     *hits.Log
+	answers  map[string]fleet.Answer // to questions of other gates, by subject
+	keptHits keptHits
 
 	changing sync.Mutex // held while it is configured or closed
 	closed   bool
@@ -71,6 +73,9 @@ type fleetPart struct {
 	since   time.Time     // when the gate began to join
 	sources []fetch.Source
 	changed chan struct{} // closed when member or why changes
+
+	unobeyed map[string]string // why pins of lists are not obeyed
+	again    chan struct{}     // gets a value when pins are to be looked at
 }
 
 // fleetRun is the time with one configuration.
@@ -82,15 +87,17 @@ type fleetRun struct {
 
 // newFleetPart returns the part for a gate whose configuration now returns.
 func newFleetPart(now func() *config.Config, log *slog.Logger) *fleetPart {
-	return &fleetPart{log: log, tree: atomicfile.In(now().State.Dir), config: now, started: time.Now().UTC(), why: managed.ErrNoFleet, changed: make(chan struct{})}
+	return &fleetPart{log: log, tree: atomicfile.In(now().State.Dir), config: now, started: time.Now().UTC(), why: managed.ErrNoFleet, changed: make(chan struct{}), again: make(chan struct{}, 1)}
 }
 
 // joinFleet makes the gate a member, if it is to be one.
 func (g *gate) joinFleet(c *config.Config, sources []fetch.Source) {
 	f := g.fleet
 	f.store, f.fetcher, f.history, f.problem = g.store, g.fetcher, g.history, g.answers.mailProblem
-	f.answers = map[string]fleet.Answer{askLists: f.answerLists, fleetsearch.Subject: f.answerDecisions}
+	f.accounts, f.hits = g.accounts, g.hits
+	f.answers = map[string]fleet.Answer{askLists: f.answerLists, fleetsearch.Subject: f.answerDecisions, askHits: f.answerHits}
 	g.editor.Join(f)
+	g.accounts.Join(accountsFleet{f})
 	f.configure(c)
 	f.setSources(sources)
 }
@@ -116,14 +123,18 @@ func (f *fleetPart) configure(c *config.Config) {
 	case f.run == nil:
 		f.begin(c)
 	case member != nil:
-		member.SetLists(setup.FleetLists(c))
+		member.SetLists(f.shares(c))
+		select {
+		case f.again <- struct{}{}:
+		default:
+		}
 	}
 	f.updateFetches()
 }
 
 // hasLeft reports whether an admin has taken the gate out of the fleet.
 func (f *fleetPart) hasLeft() bool {
-	_, err := f.tree.Stat(fleetLeft)
+	_, err := f.tree.Stat(setup.FleetLeft)
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
@@ -131,7 +142,7 @@ func (f *fleetPart) hasLeft() bool {
 func (f *fleetPart) leave(c *config.Config) error {
 	err := f.tree.MakeDirs(fleetDir)
 	if err == nil {
-		err = f.tree.WriteFile(fleetLeft, fleetDir, ".new-*", []byte(time.Now().UTC().Format(time.RFC3339)+"\n"))
+		err = f.tree.WriteFile(setup.FleetLeft, fleetDir, ".new-*", []byte(time.Now().UTC().Format(time.RFC3339)+"\n"))
 	}
 	if err != nil {
 		return fmt.Errorf("leaving the fleet: %w", err)
@@ -143,7 +154,7 @@ func (f *fleetPart) leave(c *config.Config) error {
 
 // join ends leave.
 func (f *fleetPart) join(c *config.Config) error {
-	if err := f.tree.Remove(fleetLeft); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := f.tree.Remove(setup.FleetLeft); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("joining the fleet: %w", err)
 	}
 	f.configure(c)
@@ -252,6 +263,8 @@ func (f *fleetPart) serve(ctx context.Context, server *fleetServer) error {
 		o.Server = server
 	}
 	o.Logger = f.log
+	o.Lists = f.shares(c)
+	o.Accounts = f.accounts
 	o.Accept = setup.FleetAccept(f.config, f.store)
 	o.Applied = func(string, *fleet.Version) { look() }
 	o.StateChanged = f.stateChanged(ctx, look)
@@ -269,12 +282,18 @@ func (f *fleetPart) serve(ctx context.Context, server *fleetServer) error {
 	}
 	f.set(m, nil)
 	defer f.set(nil, errJoining)
-	m.SetLists(setup.FleetLists(f.config())) // a reload may have changed them meanwhile
+	var enrolling sync.WaitGroup
+	defer enrolling.Wait()
+	enrolling.Go(func() { f.enrol(ctx, m) })
+	m.SetLists(f.shares(f.config())) // a reload may have changed them meanwhile
 	f.updateFetches()
+	f.obeyPins(ctx, m)
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
+		case <-f.again:
+			f.obeyPins(ctx, m)
 		case <-rescan:
 			_ = f.store.Rescan(ctx) // what is wrong with lists is in their statistics, and in the log
 		}

@@ -2,9 +2,12 @@ package gate
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"syscall"
 	"time"
 
@@ -79,6 +82,12 @@ const stateTime = time.Minute
 func (f *fleetPart) stateChanged(ctx context.Context, look func()) func(key string, value json.RawMessage) error {
 	return func(key string, value json.RawMessage) error {
 		what, list, _ := fleet.ParseStateKey(key)
+		switch what {
+		case stateEnded:
+			return f.endSessions(value)
+		case stateGate:
+			return nil // see roster
+		}
 		c := f.config()
 		if i := setup.ListIndex(c, list); i < 0 || !c.Lists[i].Fleet {
 			return fleet.ErrNotShared
@@ -91,7 +100,7 @@ func (f *fleetPart) stateChanged(ctx context.Context, look func()) func(key stri
 			if err := json.Unmarshal(value, &pin); err != nil {
 				return err
 			}
-			return f.obeyPin(ctx, list, pin)
+			return f.notePin(list, f.obeyPin(ctx, list, pin))
 		case stateAccept:
 			var a sharedAccept
 			if err := json.Unmarshal(value, &a); err != nil {
@@ -118,9 +127,85 @@ func (f *fleetPart) obeyPin(ctx context.Context, list string, pin *blocklist.Pin
 	case pin.Sum == "":
 		err = errors.New("the pin names no version")
 	case l.Pinned == nil || l.Pinned.Sum != pin.Sum:
-		_, err = f.store.Pin(ctx, list, *pin)
+		if l.Sum != pin.Sum {
+			err = f.keepPinned(ctx, list, pin)
+		}
+		if err == nil {
+			_, err = f.store.Pin(ctx, list, *pin)
+		}
 	}
 	return err
+}
+
+// keepPinned fetches the version at which a list is to be pinned from the fleet, if this gate
+// never had it, or not any more.
+func (f *fleetPart) keepPinned(ctx context.Context, list string, pin *blocklist.Pin) error {
+	c := f.config()
+	l := c.Lists[setup.ListIndex(c, list)]
+	stateDir, file := c.State.Dir, l.Copy
+	opener := setup.Opener(l)
+	if onDisk, err := opener.ContentSum([]string{file}); err == nil && onDisk == pin.Sum {
+		return nil
+	}
+	versions, err := store.Versions(stateDir, list)
+	if err != nil || slices.ContainsFunc(versions, func(v store.VersionInfo) bool { return v.Sum == pin.Sum }) {
+		return err
+	}
+	m, err := f.wait(ctx)
+	if err != nil {
+		return err
+	}
+	content, err := m.Earlier(ctx, list, func(sum [sha256.Size]byte) bool {
+		named, err := opener.ContentSumWith([]string{file}, file, sum)
+		return err == nil && named == pin.Sum
+	})
+	if err != nil {
+		return fmt.Errorf("the version of the pin cannot be had from the fleet: %w", err)
+	}
+	if content == nil {
+		return errors.New("this gate does not have the version of the pin, nor does the fleet any more: unpin the list, and pin it again")
+	}
+	defer content.Discard()
+	return store.KeepVersion(ctx, stateDir, list, store.Kept{Path: file, Entries: pin.Entries, Content: content})
+}
+
+// obeyPins pins the lists as the fleet has them pinned: a list may be shared only now.
+func (f *fleetPart) obeyPins(ctx context.Context, m *fleet.Member) {
+	pins := m.States(statePin)
+	use := f.stateChanged(ctx, func() {})
+	for _, l := range f.config().Lists {
+		value, ok := pins[l.Name]
+		if !ok || !l.Fleet {
+			continue
+		}
+		if err := use(fleet.StateKey(statePin, l.Name), value); err != nil {
+			f.log.Warn("the fleet's pin of a list is not obeyed", "list", l.Name, "error", err)
+		}
+	}
+}
+
+// notePin notes, for the status, whether the pin of a list is obeyed.
+func (f *fleetPart) notePin(list string, err error) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.unobeyed, list)
+	if err != nil {
+		if f.unobeyed == nil {
+			f.unobeyed = map[string]string{}
+		}
+		f.unobeyed[list] = err.Error()
+	}
+	return err
+}
+
+// pinProblems returns which pins are not obeyed, in words.
+func (f *fleetPart) pinProblems() (problems []string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, list := range slices.Sorted(maps.Keys(f.unobeyed)) {
+		problems = append(problems, fmt.Sprintf("list %s is pinned in the fleet, but not here: %s", list, f.unobeyed[list]))
+	}
+	return problems
 }
 
 // accept accepts a content of a list, which may be held here, or come later.

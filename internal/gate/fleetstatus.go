@@ -103,7 +103,7 @@ func (f *fleetPart) own() admin.Fleet {
 	f.mu.Unlock()
 	s := admin.Fleet{State: admin.FleetConnected}
 	if m != nil {
-		s.Status = m.Status()
+		s.Status, s.Problems = m.Status(), f.pinProblems()
 		if !s.Connected {
 			s.State = admin.FleetNotConnected
 			s.Problems = append(s.Problems, "not connected: "+s.Trouble)

@@ -24,14 +24,26 @@ func CheckConfirms(c *config.Config, list string) error {
 	return fmt.Errorf("list %s: which entries match is not known, since the filter alone decides (confirm = false in [filter])", list)
 }
 
-// UnusedEntries calls each with every entry of a list that has had no match since a day.
-func UnusedEntries(ctx context.Context, set *blocklist.Set, name string, known *hits.Snapshot, since time.Time, begin func(admin.UnusedHeader) error, each func(admin.UnusedEntry) error) (end admin.UnusedEnd, err error) {
-	first := hits.DayOf(since)
-	head := admin.UnusedHeader{List: name, Since: first.String(), Known: known.Known().String()}
+// Unused is the question for entries of a list that have had no match since a day.
+type Unused struct {
+	List  string
+	Since time.Time
+	Known *hits.Snapshot // the matches on this gate
+
+	// Elsewhere, if not nil, reports whether the entry of a key has matched on another gate
+	// (segment.Entry.Indexed), and Fleet says which ones that is about.
+	Elsewhere func(indexed string) bool
+	Fleet     *admin.UnusedFleet
+}
+
+// UnusedEntries calls begin, and then each with every such entry.
+func UnusedEntries(ctx context.Context, set *blocklist.Set, u Unused, begin func(admin.UnusedHeader) error, each func(admin.UnusedEntry) error) (end admin.UnusedEnd, err error) {
+	first := hits.DayOf(u.Since)
+	head := admin.UnusedHeader{List: u.List, Since: first.String(), Known: u.Known.Known().String(), Fleet: u.Fleet}
 	if err := begin(head); err != nil {
 		return end, err
 	}
-	index, key, files, ok := set.Index(name)
+	index, key, files, ok := set.Index(u.List)
 	if !ok {
 		return end, nil // it has no entries
 	}
@@ -41,8 +53,8 @@ func UnusedEntries(ctx context.Context, set *blocklist.Set, name string, known *
 			failed = context.Cause(ctx)
 			return false
 		}
-		last := known.Last(key.Hash([]byte(r.Indexed())))
-		if last >= first {
+		last := u.Known.Last(key.Hash([]byte(r.Indexed())))
+		if last >= first || u.Elsewhere != nil && u.Elsewhere(r.Indexed()) {
 			return true
 		}
 		end.Unused++

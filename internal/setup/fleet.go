@@ -4,9 +4,13 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"crypto/tls"
+	"errors"
 	"fmt"
+	"io/fs"
 
 	"spamgate/blocklist/store"
+	"spamgate/internal/accounts"
+	"spamgate/internal/atomicfile"
 	"spamgate/internal/certs"
 	"spamgate/internal/config"
 	"spamgate/internal/fleet"
@@ -44,7 +48,7 @@ func Fleet(c *config.Config) (fleet.Options, error) {
 	return o, nil
 }
 
-// FleetLists returns the lists that a gate shares.
+// FleetLists returns the lists that a gate shares, and its accounts.
 func FleetLists(c *config.Config) (lists []fleet.List) {
 	for _, l := range c.Lists {
 		if !l.Fleet {
@@ -56,7 +60,36 @@ func FleetLists(c *config.Config) (lists []fleet.List) {
 		}
 		lists = append(lists, one)
 	}
+	if SharesAccounts(c) {
+		lists = append(lists, fleet.List{
+			Name: fleet.AccountsList, Kind: fleet.Accounts, Path: accounts.Path(ConsoleDir(c)), MaxBytes: accounts.MaxShared,
+		})
+	}
 	return lists
+}
+
+// SharesAccounts reports whether the accounts of the console are those of the fleet.
+func SharesAccounts(c *config.Config) bool {
+	return c.Fleet.On() && c.Console.Addr != "" && c.Console.ShareAccounts
+}
+
+// FleetLeft is the file in the state directory that says that an admin has taken the gate out
+// of the fleet.
+const FleetLeft = "fleet/left"
+
+// AccountsAlone reports whether the accounts, which are to be shared, are this gate's own for
+// now: it has left the fleet, or has never shared them.
+func AccountsAlone(c *config.Config) (bool, error) {
+	tree := atomicfile.In(c.State.Dir)
+	_, err := tree.Stat(FleetLeft)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return err == nil, err
+	}
+	_, err = tree.StatFile(fleet.RecordName(fleet.Accounts, fleet.AccountsList))
+	if errors.Is(err, fs.ErrNotExist) {
+		return true, nil
+	}
+	return false, err
 }
 
 // FleetAccept returns a function that accepts a content of a list before it is in its place.

@@ -25,7 +25,8 @@ func NewCommand() *cobra.Command {
 	return group("console", "Say who may use the console and its API",
 		`Users log in to the console with a password, programs use its API with a token.
 What each role may do is in docs/console.md. A change counts at once, whether a
-gate runs or not, and is recorded in the audit log.`,
+gate runs or not, and is recorded in the audit log. In a fleet the accounts are
+those of all gates, and a change needs the running gate.`,
 		`  spamgate console user add ann --role helpdesk
   spamgate console token add monitoring --role viewer`,
 		group("user", "Add, change, remove and list users",
@@ -70,6 +71,10 @@ type session struct {
 	config *config.Config
 	store  *accounts.Store
 	json   bool
+
+	// apply makes a change: in the store, or through the running gate if a fleet shares the
+	// accounts.
+	apply func(accounts.Change) (accounts.Changed, error)
 }
 
 // runs adds --config and --json to a command, and has it run do as the owner of the state
@@ -88,8 +93,12 @@ func runs(cmd *cobra.Command, do func(s *session, args []string) error) *cobra.C
 		if _, err := setup.CheckState(c, false); err != nil {
 			return err
 		}
-		s := &session{cmd, c, accounts.Open(setup.ConsoleDir(c)), *asJSON}
+		s := &session{cmd: cmd, config: c, store: accounts.Open(setup.ConsoleDir(c)), json: *asJSON}
 		defer s.store.Close()
+		s.apply = s.store.Change
+		if setup.SharesAccounts(c) {
+			s.apply = s.applyShared
+		}
 		return do(s, args)
 	}
 	cli.NameErrors(cmd)
@@ -97,20 +106,53 @@ func runs(cmd *cobra.Command, do func(s *session, args []string) error) *cobra.C
 }
 
 // change makes a change and records it. The record comes last: it says what is true.
-func (s *session) change(command, what string, do func() error) error {
+func (s *session) change(command, what string, c accounts.Change) (accounts.Changed, error) {
+	return s.record(command, what, func() (accounts.Changed, error) { return s.apply(c) })
+}
+
+// record is change for what do does.
+func (s *session) record(command, what string, do func() (accounts.Changed, error)) (done accounts.Changed, err error) {
 	log := &listedit.Log{Dir: s.config.State.Dir}
 	if err := log.Check(); err != nil {
-		return err
+		return done, err
 	}
-	if err := do(); err != nil {
-		return err
+	if done, err = do(); err != nil {
+		return done, err
 	}
 	record := listedit.NewRecord("console "+command, "", "")
 	record.What = what
 	if err := log.Append(record); err != nil {
-		return fmt.Errorf("it is done, and only not recorded: %w", err)
+		return done, fmt.Errorf("it is done, and only not recorded: %w", err)
 	}
-	return nil
+	return done, nil
+}
+
+// errNoGate says that the change of shared accounts needs a gate.
+var errNoGate = errors.New("no gate is running here, and the accounts are those of the fleet: start the gate, or make the change on another one")
+
+// applyShared has the running gate make a change. Without one a gate that has left the fleet, or
+// has never shared its accounts, has its own.
+func (s *session) applyShared(c accounts.Change) (accounts.Changed, error) {
+	gate := cli.DialGate(s.config)
+	defer gate.Close()
+	switch {
+	case gate.Err != nil:
+		return accounts.Changed{}, gate.Err
+	case gate.Client != nil:
+		done, err := gate.Client.ChangeAccounts(s.cmd.Context(), c)
+		if cli.IsTooOld(err) {
+			err = errors.New("the running gate is an older version, which does not share accounts: spamgate handover replaces it")
+		}
+		return done, err
+	}
+	alone, err := setup.AccountsAlone(s.config)
+	if err != nil {
+		return accounts.Changed{}, err
+	}
+	if !alone {
+		return accounts.Changed{}, errNoGate
+	}
+	return s.store.Change(c)
 }
 
 // print writes a report to standard output: as JSON, or with text.

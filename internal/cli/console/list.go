@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"spamgate/internal/accounts"
+	"spamgate/internal/setup"
 	"spamgate/internal/term"
 	"spamgate/internal/text"
 )
@@ -109,7 +110,7 @@ func newSessionEnd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "end USER",
 		Short:   "End the sessions of a user",
-		Long:    "End all sessions of a user, or the one with an --id of session list. The user\ncan log in again: to prevent it, change the password or remove the user.\n\nExit codes: 0 success; 2 an error.",
+		Long:    "End all sessions of a user, on all gates of a fleet, or the one here with an\n--id of session list. The user can log in again: to prevent it, change the\npassword or remove the user.\n\nExit codes: 0 success; 2 an error.",
 		Example: "  spamgate console session end ann",
 		Args:    cobra.ExactArgs(1),
 	}
@@ -119,20 +120,28 @@ func newSessionEnd() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		n := 1
-		err = s.change("session end", "ended sessions of "+user.Name, func() (err error) {
+		done, err := s.record("session end", "ended sessions of "+user.Name, func() (accounts.Changed, error) {
 			if cmd.Flags().Changed("id") {
-				return s.store.EndID(user.Name, id)
+				return accounts.Changed{Ended: 1}, s.store.EndID(user.Name, id)
 			}
-			n, err = s.store.EndAll(user.Name)
-			return err
+			return s.apply(accounts.Change{Do: accounts.DoEndSessions, Name: user.Name})
 		})
 		if err != nil {
 			return err
 		}
 		report := struct {
 			Ended int `json:"ended"`
-		}{n}
-		return s.print(report, func(w io.Writer) { fmt.Fprintln(w, "ended", text.Count(n, "session", "sessions")) })
+		}{done.Ended}
+		return s.print(report, func(w io.Writer) {
+			fmt.Fprintln(w, "ended", text.Count(done.Ended, "session", "sessions")+s.here(id))
+		})
 	})
+}
+
+// here says where sessions have ended that were counted.
+func (s *session) here(id string) string {
+	if id != "" || !setup.SharesAccounts(s.config) {
+		return ""
+	}
+	return " here, and those on the other gates"
 }

@@ -30,21 +30,18 @@ Exit codes: 0 added; 2 an error.`,
 		if err != nil {
 			return err
 		}
-		var secret string
-		err = s.change("token add", fmt.Sprintf("added the token %s, %s", strings.ToLower(args[0]), describe(r, domains)), func() (err error) {
-			secret, err = s.store.AddToken(args[0], r, domains)
-			return err
-		})
+		done, err := s.change("token add", fmt.Sprintf("added the token %s, %s", strings.ToLower(args[0]), describe(r, domains)),
+			accounts.Change{Do: accounts.DoAddToken, Name: args[0], Role: r, Domains: domains})
 		if err != nil {
 			return err
 		}
 		if !s.json {
 			term.PrintWrapped(cmd.ErrOrStderr(), "", "The token follows; it is not shown again. A program sends it as Authorization: Bearer TOKEN.")
 		}
-		return s.printAdded(args[0], secret, func(w io.Writer, _ accounts.Account) { fmt.Fprintln(w, secret) })
+		return s.printAdded(args[0], done.Secret, func(w io.Writer, _ accounts.Account) { fmt.Fprintln(w, done.Secret) })
 	})
 }
 
 func newTokenRemove() *cobra.Command {
-	return newRemove("token", "Remove tokens", "Remove tokens, which open nothing from then on.", (*accounts.Store).RemoveToken)
+	return newRemove("token", "Remove tokens", "Remove tokens, which open nothing from then on.", accounts.DoRemoveToken)
 }

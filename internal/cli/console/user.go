@@ -67,9 +67,8 @@ Exit codes: 0 added; 2 an error.`,
 		if err != nil {
 			return err
 		}
-		err = s.change("user add", fmt.Sprintf("added the user %s, %s", strings.ToLower(args[0]), describe(r, domains)), func() error {
-			return s.store.AddUser(args[0], secret, r, domains)
-		})
+		_, err = s.change("user add", fmt.Sprintf("added the user %s, %s", strings.ToLower(args[0]), describe(r, domains)),
+			accounts.Change{Do: accounts.DoAddUser, Name: args[0], Password: secret, Role: r, Domains: domains})
 		if err != nil {
 			return err
 		}
@@ -106,7 +105,7 @@ Exit codes: 0 changed; 2 an error.`,
 		if secret == "" {
 			what = "removed the password of " + user.Name
 		}
-		if err := s.change("user passwd", what, func() error { return s.store.SetPassword(user.Name, secret) }); err != nil {
+		if _, err := s.change("user passwd", what, accounts.Change{Do: accounts.DoSetPassword, Name: user.Name, Password: secret}); err != nil {
 			return err
 		}
 		return s.printAccount(user.Name, what+", whose sessions have ended")
@@ -157,7 +156,7 @@ Exit codes: 0 changed; 2 an error.`,
 			domains = user.Domains
 		}
 		what := fmt.Sprintf("%s is now %s", user.Name, describe(r, domains))
-		if err := s.change("user set", what, func() error { return s.store.SetRole(user.Name, r, domains) }); err != nil {
+		if _, err := s.change("user set", what, accounts.Change{Do: accounts.DoSetRole, Name: user.Name, Role: r, Domains: domains}); err != nil {
 			return err
 		}
 		return s.printAccount(user.Name, what)
@@ -165,11 +164,11 @@ Exit codes: 0 changed; 2 an error.`,
 }
 
 func newUserRemove() *cobra.Command {
-	return newRemove("user", "Remove users", "Remove users, whose sessions end at once.", (*accounts.Store).Remove)
+	return newRemove("user", "Remove users", "Remove users, whose sessions end at once.", accounts.DoRemove)
 }
 
 // newRemove returns a command that removes accounts of one kind.
-func newRemove(kind, short, long string, remove func(*accounts.Store, string) error) *cobra.Command {
+func newRemove(kind, short, long, remove string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "remove NAME...",
 		Short:   short,
@@ -181,7 +180,7 @@ func newRemove(kind, short, long string, remove func(*accounts.Store, string) er
 		removed, errs := []string{}, []error(nil)
 		for _, name := range args {
 			name = strings.ToLower(name)
-			err := s.change(kind+" remove", fmt.Sprintf("removed the %s %s", kind, name), func() error { return remove(s.store, name) })
+			_, err := s.change(kind+" remove", fmt.Sprintf("removed the %s %s", kind, name), accounts.Change{Do: remove, Name: name})
 			if err != nil {
 				errs = append(errs, err)
 				continue

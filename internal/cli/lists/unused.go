@@ -37,12 +37,22 @@ A gate records which entries match while it runs. If the records do not go back
 to that day, the command prints nothing, since they would miss earlier matches.
 With [filter] confirm = false nothing is recorded.
 
-Days are in UTC. Exit codes: 0 success; 2 not known, or an error.`,
+For a list with fleet = true it asks all gates: an entry is unused if it matched
+on none. If one does not answer, or its records do not go back to that day, the
+command names it: then entries that it prints may have matched there, and must
+not be removed for that. With --here only this gate's matches count. The JSON of
+such a list begins with a line that has "fleet" and no "entry". The day of the
+last match is this gate's.
+
+Days are in UTC. Exit codes: 0 success; 1 not all gates of the fleet have
+answered; 2 not known, or an error.`,
 		Example: `  spamgate lists unused --since 30d
-  spamgate lists unused blocked --since 2026-01-01 --json`,
+  spamgate lists unused blocked --since 2026-01-01 --json
+  spamgate lists unused shared --here`,
 	}
 	var f listsFlags
 	f.addJSON(cmd)
+	here := cmd.Flags().Bool("here", false, "only what matched on this gate, not on others of the fleet")
 	since := cmd.Flags().String("since", "30d", "since when: `TIME`, as in 30d, or a day")
 	f.runs(cmd, func(s *session, args []string) error {
 		day, err := parseSince(*since, time.Now())
@@ -57,9 +67,12 @@ Days are in UTC. Exit codes: 0 success; 2 not known, or an error.`,
 				return err
 			}
 		}
-		u := &unusedRun{json: f.json, out: bufio.NewWriter(term.Escape(s.cmd.OutOrStdout())), stderr: s.stderr}
-		err = u.run(s, s.config, args, day)
-		return errors.Join(err, u.out.Flush())
+		u := &unusedRun{config: s.config, json: f.json, here: *here, out: bufio.NewWriter(term.Escape(s.cmd.OutOrStdout())), stderr: s.stderr}
+		err = u.run(s, args, day)
+		if err := errors.Join(err, u.out.Flush()); err != nil || !u.incomplete {
+			return err
+		}
+		return cli.ErrNo
 	})
 	return cmd
 }
@@ -75,16 +88,20 @@ func parseSince(s string, now time.Time) (time.Time, error) {
 
 // unusedRun is one run of unused.
 type unusedRun struct {
+	config *config.Config
 	json   bool
+	here   bool // of this gate alone
 	out    *bufio.Writer
 	stderr io.Writer
+
+	incomplete bool // a gate of the fleet has not answered
 }
 
 // unusedSource returns the unused entries of a list, from the gate or from disk.
-type unusedSource func(ctx context.Context, list string, since time.Time, begin func(admin.UnusedHeader) error, each func(admin.UnusedEntry) error) (admin.UnusedEnd, error)
+type unusedSource func(ctx context.Context, list string, since time.Time, here bool, begin func(admin.UnusedHeader) error, each func(admin.UnusedEntry) error) (admin.UnusedEnd, error)
 
-func (u *unusedRun) run(ctx context.Context, c *config.Config, names []string, since time.Time) error {
-	ask, from, end, err := unusedFrom(ctx, c, u.stderr)
+func (u *unusedRun) run(ctx context.Context, names []string, since time.Time) error {
+	ask, from, end, err := unusedFrom(ctx, u.config, u.stderr)
 	if err != nil {
 		return err
 	}
@@ -114,7 +131,7 @@ func unusedFrom(ctx context.Context, c *config.Config, stderr io.Writer) (ask un
 		return nil, "", nil, err
 	}
 	key, _ := report.HitsKey(set)
-	ask = func(ctx context.Context, name string, since time.Time, begin func(admin.UnusedHeader) error, each func(admin.UnusedEntry) error) (admin.UnusedEnd, error) {
+	ask = func(ctx context.Context, name string, since time.Time, _ bool, begin func(admin.UnusedHeader) error, each func(admin.UnusedEntry) error) (admin.UnusedEnd, error) {
 		if err := report.CheckConfirms(c, name); err != nil {
 			return admin.UnusedEnd{}, err
 		}
@@ -127,7 +144,7 @@ func unusedFrom(ctx context.Context, c *config.Config, stderr io.Writer) (ask un
 		case err != nil:
 			return admin.UnusedEnd{}, fmt.Errorf("list %s: what a gate has recorded of matches cannot be used: %w", name, err)
 		}
-		return report.UnusedEntries(ctx, set, name, kept, since, begin, each)
+		return report.UnusedEntries(ctx, set, report.Unused{List: name, Since: since, Known: kept}, begin, each)
 	}
 	return ask, from, func() {}, nil
 }
@@ -158,12 +175,16 @@ func (u *unusedRun) list(ctx context.Context, ask unusedSource, from, name strin
 		waiting = nil
 		return nil
 	}
-	end, err := ask(ctx, name, since,
+	var asked *admin.UnusedFleet
+	end, err := ask(ctx, name, since, u.here,
 		func(h admin.UnusedHeader) error {
+			if asked = h.Fleet; asked == nil && u.shared(name) {
+				return fmt.Errorf("list %s: the other gates of the fleet were not asked, since no gate runs here, or one of an older version: --here is about this gate alone", name)
+			}
 			if h.Known > h.Since { // days as they are written sort as they come
 				return fmt.Errorf("list %s: matches since %s are not known, only those since %s: ask with --since %s, or again later", name, h.Since, h.Known, h.Known)
 			}
-			return nil
+			return u.printFleet(name, h.Since, asked)
 		},
 		func(e admin.UnusedEntry) error {
 			if !sorted {
@@ -175,6 +196,9 @@ func (u *unusedRun) list(ctx context.Context, ask unusedSource, from, name strin
 			sorted = false
 			return flush()
 		})
+	if errors.Is(err, admin.ErrNotAsked) {
+		err = fmt.Errorf("%w: --here is about this gate alone", err)
+	}
 	if err != nil {
 		return err
 	}
@@ -188,8 +212,43 @@ func (u *unusedRun) list(ctx context.Context, ask unusedSource, from, name strin
 		}
 		fmt.Fprintf(u.stderr, "list %s: %s of %s have not matched since %s (%s)\n", name,
 			text.Number(end.Unused), text.Number(end.Entries), hits.DayOf(since), from)
+		if asked != nil {
+			term.PrintWrapped(term.Escape(u.stderr), "", fleetAnswered(asked))
+		}
 	}
 	return nil
+}
+
+// shared reports whether the matches of a list on other gates count.
+func (u *unusedRun) shared(list string) bool {
+	i := setup.ListIndex(u.config, list)
+	return !u.here && u.config.Fleet.On() && u.config.Lists[i].Fleet
+}
+
+// printFleet notes, and prints for programs, which gates were asked.
+func (u *unusedRun) printFleet(list, since string, asked *admin.UnusedFleet) error {
+	if asked == nil {
+		return nil
+	}
+	u.incomplete = u.incomplete || !asked.Complete()
+	if !u.json {
+		return nil
+	}
+	return json.NewEncoder(u.out).Encode(struct {
+		List       string             `json:"list"`
+		Since      string             `json:"since"`
+		Fleet      *admin.UnusedFleet `json:"fleet"`
+		Incomplete bool               `json:"incomplete"`
+	}{list, since, asked, !asked.Complete()})
+}
+
+// fleetAnswered says which gates have answered, and what that means.
+func fleetAnswered(f *admin.UnusedFleet) string {
+	said := "Asked the fleet: " + f.Answered() + " answered"
+	if lacks := f.Lacks(); lacks != "" {
+		said += ". INCOMPLETE: " + lacks + ": entries may have matched there"
+	}
+	return said + "."
 }
 
 func (u *unusedRun) print(list string, e admin.UnusedEntry) error {

@@ -1,0 +1,80 @@
+package fleet
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"spamgate/internal/admin"
+	"spamgate/internal/e2e/harness"
+)
+
+// TestUnused has each of three gates see mail from another sender. An entry is unused if none has.
+func TestUnused(t *testing.T) {
+	t.Parallel()
+	day := harness.Today()
+	n := harness.StartNATS(t)
+	gates := startMembers(t, n, "mx1", "mx2", "mx3")
+	for _, name := range []string{"mx1.example", "mx2.example", "mx3.example", "never.example", "also-never.example"} {
+		gates[0].Lists(t, 0, "add", name, "--reason", "a test")
+	}
+	waitEqual(t, gates...)
+	for _, g := range gates {
+		g.refuses(t, "a@"+g.name+".example")
+	}
+	harness.SkipAfter(t, day)
+	unused := func(code int, args ...string) (entries []string, said string) {
+		t.Helper()
+		said = gates[0].Lists(t, code, append([]string{"unused", "shared", "--since", day}, args...)...)
+		for line := range strings.Lines(said) {
+			if fields := strings.Split(line, "\t"); len(fields) == 3 {
+				entries = append(entries, fields[1])
+			}
+		}
+		return entries, said
+	}
+	want := func(got []string, said, want string, words ...string) {
+		t.Helper()
+		if strings.Join(got, " ") != want {
+			t.Errorf("unused: %v, want %s", got, want)
+		}
+		for _, w := range words {
+			if !strings.Contains(strings.Join(strings.Fields(said), " "), w) {
+				t.Errorf("there is no %q in\n%s", w, said)
+			}
+		}
+	}
+	harness.WaitFor(t, "the others are known", func() bool { return len(gates[0].status().Members) == 3 })
+	got, said := unused(0)
+	want(got, said, "never.example also-never.example", "Asked the fleet: mx1, mx2, mx3 answered.")
+	got, said = unused(0, "--here")
+	want(got, said, "mx2.example mx3.example never.example also-never.example")
+	if strings.Contains(said, "Asked the fleet") {
+		t.Error(said)
+	}
+
+	gates[2].kill()
+	got, said = unused(1)
+	want(got, said, "mx3.example never.example also-never.example", "INCOMPLETE: no answer from mx3: entries may have matched there")
+	lines := gates[0].Lists(t, 1, "unused", "shared", "--since", day, "--json")
+	first, _, _ := strings.Cut(lines, "\n")
+	var head struct {
+		List       string
+		Fleet      admin.UnusedFleet
+		Incomplete bool
+	}
+	if err := json.Unmarshal([]byte(first), &head); err != nil || !head.Incomplete || strings.Join(head.Fleet.Missing, " ") != "mx3" || head.List != "shared" {
+		t.Errorf("%s: %+v, %v", first, head, err)
+	}
+
+	n.Kill()
+	_, said = unused(2)
+	want(nil, said, "", "the other gates of the fleet cannot be asked", "--here is about this gate alone")
+	got, said = unused(0, "--here")
+	want(got, said, "mx2.example mx3.example never.example also-never.example")
+	gates[0].Stop()
+	_, said = unused(2)
+	want(nil, said, "", "--here is about this gate alone")
+	got, said = unused(0, "--here")
+	want(got, said, "mx2.example mx3.example never.example also-never.example")
+}
