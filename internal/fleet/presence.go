@@ -90,7 +90,15 @@ func (m *Member) show(ctx context.Context, b *buckets) {
 		return
 	}
 	m.presenceRevision = revision
-	entry, err := kv.Get(ctx, m.presenceKey())
+	m.mu.Lock()
+	reader := m.readOnly != nil
+	m.mu.Unlock()
+	if reader { // it must not read what it writes
+		return
+	}
+	brief, stop := m.brief(ctx)
+	defer stop()
+	entry, err := kv.Get(brief, m.presenceKey())
 	if err == nil && entry.Revision() == revision {
 		m.mu.Lock()
 		m.clock = entry.Created().Sub(p.Time)

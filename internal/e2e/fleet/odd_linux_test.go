@@ -23,8 +23,11 @@ import (
 // readerPermissions are what docs/fleet.md gives to a gate that only reads.
 const readerPermissions = `permissions: {
   publish: { allow: ["$JS.FC.>", "$KV.spamgate-members.>", "$JS.API.INFO",
-    "$JS.API.STREAM.INFO.*", "$JS.API.STREAM.MSG.GET.*", "$JS.API.DIRECT.GET.>",
-    "$JS.API.CONSUMER.INFO.*.*", "$JS.API.CONSUMER.DELETE.*.*",
+    "$JS.API.STREAM.INFO.*", "$JS.API.CONSUMER.INFO.*.*", "$JS.API.CONSUMER.DELETE.*.*",
+    "$JS.API.STREAM.MSG.GET.KV_spamgate-lists", "$JS.API.STREAM.MSG.GET.KV_spamgate-state", "$JS.API.STREAM.MSG.GET.OBJ_spamgate-content",
+    "$JS.API.DIRECT.GET.KV_spamgate-lists", "$JS.API.DIRECT.GET.KV_spamgate-lists.>",
+    "$JS.API.DIRECT.GET.KV_spamgate-state", "$JS.API.DIRECT.GET.KV_spamgate-state.>",
+    "$JS.API.DIRECT.GET.OBJ_spamgate-content", "$JS.API.DIRECT.GET.OBJ_spamgate-content.>",
     "$JS.API.CONSUMER.CREATE.KV_spamgate-lists", "$JS.API.CONSUMER.CREATE.KV_spamgate-lists.>",
     "$JS.API.CONSUMER.CREATE.KV_spamgate-state", "$JS.API.CONSUMER.CREATE.KV_spamgate-state.>",
     "$JS.API.CONSUMER.CREATE.OBJ_spamgate-content", "$JS.API.CONSUMER.CREATE.OBJ_spamgate-content.>"] }

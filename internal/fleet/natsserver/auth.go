@@ -60,16 +60,19 @@ func (t *tokens) Check(c server.ClientAuthentication) bool {
 
 // readOnly returns the permissions of a member that takes lists, answers questions and shows
 // that it lives. It cannot see the other members: who reads a stream tells the server where to
-// send the messages, so that it must not read one to which it writes.
+// send the messages, whatever the permissions, so that it must read nothing of one to which it
+// writes.
 func readOnly() *server.Permissions {
 	const api = "$JS.API."
 	p := []string{
 		"$JS.FC.>", "$KV.spamgate-members.>",
-		api + "INFO", api + "STREAM.INFO.*", api + "STREAM.MSG.GET.*", api + "DIRECT.GET.>",
-		api + "CONSUMER.INFO.*.*", api + "CONSUMER.DELETE.*.*",
+		api + "INFO", api + "STREAM.INFO.*", api + "CONSUMER.INFO.*.*", api + "CONSUMER.DELETE.*.*",
 	}
 	for _, stream := range []string{"KV_spamgate-lists", "KV_spamgate-state", "OBJ_spamgate-content"} {
-		p = append(p, api+"CONSUMER.CREATE."+stream, api+"CONSUMER.CREATE."+stream+".>")
+		for _, read := range []string{"CONSUMER.CREATE.", "DIRECT.GET."} {
+			p = append(p, api+read+stream, api+read+stream+".>")
+		}
+		p = append(p, api+"STREAM.MSG.GET."+stream)
 	}
 	return &server.Permissions{
 		Publish:   &server.SubjectPermission{Allow: p},
