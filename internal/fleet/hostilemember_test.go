@@ -76,7 +76,7 @@ func TestManyKeys(t *testing.T) {
 	began := time.Now()
 	a.mustAdd("blocked", "one@example.net")
 	equal(t, "blocked", a, b)
-	t.Logf("%d keys of each kind: an edit and a restart took %v, the live heap grew by %d KiB", n, time.Since(began).Round(time.Millisecond), (int64(heap())-int64(before))>>10)
+	t.Logf("%d keys of each kind: an edit and a restart took %v, the live heap grew by %d KiB, with the server's", n, time.Since(began).Round(time.Millisecond), (int64(heap())-int64(before))>>10)
 	for _, g := range []*gate{a, b} {
 		g.Member.mu.Lock()
 		known := len(g.Member.state)
@@ -132,7 +132,7 @@ func TestManyMembers(t *testing.T) {
 	eventually(t, "both kinds are seen", func() bool {
 		var err error
 		all, err = a.Members(t.Context())
-		return err == nil && len(all) >= maxTwins && all[0].Twins == n
+		return err == nil && len(all) >= maxTwins && all[0].Twins >= min(n, maxMembers-10)
 	})
 	if len(all) > maxTwins+1 {
 		t.Errorf("%d members are shown, the first with %d of its name", len(all), all[0].Twins)
@@ -300,16 +300,19 @@ func TestDeltaBombs(t *testing.T) {
 	at := own
 	for i := range maxDeltas {
 		next := strings.Repeat(fmt.Sprintf("%07d\n", i), most/8)
+		name := shaOf(next)
+		if i == maxDeltas-1 {
+			name = shaB // what it makes has another digest
+		}
 		var d bytes.Buffer
 		if _, err := delta.Write(&d, strings.NewReader(at), strings.NewReader(next)); err != nil {
 			t.Fatal(err)
 		}
-		v.Deltas = append(v.Deltas, DeltaName{shaOf(at), shaOf(next), int64(d.Len())})
-		v.putInline(deltaName(shaOf(at), shaOf(next)), d.Bytes())
+		v.Deltas = append(v.Deltas, DeltaName{shaOf(at), name, int64(d.Len())})
+		v.putInline(deltaName(shaOf(at), name), d.Bytes())
 		at = next
 	}
 	v.SHA256, v.Size = shaB, most
-	v.Deltas[maxDeltas-1].To = shaB
 	value, err := v.encode()
 	if err != nil {
 		t.Fatal(err)
@@ -320,7 +323,7 @@ func TestDeltaBombs(t *testing.T) {
 	}
 	eventually(t, "the gate says it", func() bool {
 		err := a.failing("blocked")
-		return err != nil && strings.Contains(err.Error(), v.String())
+		return err != nil && strings.Contains(err.Error(), v.String()) && strings.Contains(err.Error(), errContent.Error())
 	})
 	t.Logf("%d deltas to %d KiB each: refused in %v", maxDeltas, most>>10, time.Since(began).Round(time.Millisecond))
 	if a.read("blocked") != own {
