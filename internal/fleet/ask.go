@@ -20,6 +20,7 @@ const (
 
 	maxQuestion = 64 << 10
 	maxAnswer   = 768 << 10 // below what NATS servers take by default
+	maxAnswers  = 128 << 20 // of all members together
 	maxAtOnce   = 4         // questions that are answered at the same time; others wait
 	answerTime  = 10 * time.Second
 )
@@ -92,6 +93,8 @@ type Replies struct {
 	Answers map[string][]byte // by member
 	Errors  map[string]error  // of members that could not answer
 	Missing []string          // members that did not answer, sorted
+
+	bytes int // of the answers
 }
 
 // Ask asks all members, also this one, and waits until they have answered or ctx ends. If members
@@ -147,6 +150,9 @@ func (r *Replies) add(data []byte, waiting map[string]bool) {
 		return
 	}
 	delete(waiting, one.Member)
+	if r.bytes += len(one.Answer); r.bytes > maxAnswers { // whoever has the credentials can be ten thousand members
+		one.Error = "the members have answered too much already"
+	}
 	if one.Error != "" {
 		r.Errors[one.Member] = errors.New(shortened(one.Error))
 		return

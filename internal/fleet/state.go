@@ -127,10 +127,14 @@ func (m *Member) SetState(ctx context.Context, key string, change func(old json.
 		if err != nil {
 			return err
 		}
-		if err := m.refreshState(ctx, b, key); err != nil {
+		theirs, err := m.refreshState(ctx, b, key)
+		if errors.Is(err, errNewer) {
+			return fmt.Errorf("the value %s: %w", key, err)
+		}
+		if err != nil {
 			return m.offline(err)
 		}
-		err = m.trySet(ctx, b, key, change)
+		err = m.trySet(ctx, b, key, theirs, change)
 		if !errors.Is(err, ErrBehind) {
 			return err
 		}
@@ -138,12 +142,16 @@ func (m *Member) SetState(ctx context.Context, key string, change func(old json.
 	}
 }
 
-func (m *Member) trySet(ctx context.Context, b *buckets, key string, change func(old json.RawMessage) (json.RawMessage, error)) error {
+// trySet changes the value that refreshState has returned.
+func (m *Member) trySet(ctx context.Context, b *buckets, key string, theirs *shared, change func(old json.RawMessage) (json.RawMessage, error)) error {
 	before := m.known(key)
-	next := &shared{Format: versionFormat, Sequence: 1, Time: m.now(), Member: m.o.Name}
+	if before == nil || theirs.counts(before) { // this gate does not need their value, or could not use it
+		before = theirs
+	}
+	next := &shared{Format: versionFormat, Sequence: before.Sequence + 1, Time: m.now(), Member: m.o.Name, revision: theirs.revision}
 	var old json.RawMessage
-	if before != nil {
-		old, next.Sequence, next.revision = before.Value, before.Sequence+1, before.revision
+	if before.Sequence > 0 {
+		old = before.Value
 	}
 	var err error
 	if next.Value, err = change(old); err != nil {
@@ -195,26 +203,40 @@ func (m *Member) noteState(key string, s *shared) error {
 	return m.tree.WriteFile(path.Join(stateDir, key+".json"), stateDir, newFile, append(text, '\n'))
 }
 
-// refreshState reads a value from the fleet.
-func (m *Member) refreshState(ctx context.Context, b *buckets, key string) error {
+// refreshState reads a value from the fleet. If that has none, or a damaged one, the sequence is 0.
+func (m *Member) refreshState(ctx context.Context, b *buckets, key string) (*shared, error) {
 	entry, err := b.state.Get(ctx, key)
 	switch {
 	case err == nil:
 		m.observeState(entry)
-	case errors.Is(err, jetstream.ErrKeyNotFound), errors.Is(err, jetstream.ErrKeyDeleted):
-		m.mu.Lock()
-		if s := m.state[key]; s != nil {
-			lost := *s
-			if lost.revision = 0; entry != nil {
-				lost.revision = entry.Revision()
-			}
-			m.state[key] = &lost
+		theirs, err := parseNext(entry.Value(), m.known(key))
+		if errors.Is(err, errNewer) {
+			return nil, err
 		}
-		m.mu.Unlock()
-	default:
-		return err
+		if err != nil {
+			theirs = new(shared)
+		}
+		theirs.revision = entry.Revision()
+		return theirs, nil
+	case errors.Is(err, jetstream.ErrKeyDeleted):
+		return &shared{revision: entry.Revision()}, nil
+	case errors.Is(err, jetstream.ErrKeyNotFound):
+		return new(shared), nil
 	}
-	return nil
+	return nil, err
+}
+
+// parseNext parses a value that may follow own, which is nil if there is none.
+func parseNext(value []byte, own *shared) (*shared, error) {
+	s, err := parseShared(value)
+	known := uint64(0)
+	if own != nil {
+		known = own.Sequence
+	}
+	if err == nil && s.Sequence > known+maxJump { // somebody wants to use the numbers up
+		return nil, fmt.Errorf("it has the sequence %d, and this gate has %d", s.Sequence, known)
+	}
+	return s, err
 }
 
 // observeState notes a value of the fleet, if it is newer than the own one.
@@ -228,11 +250,17 @@ func (m *Member) observeState(e jetstream.KeyValueEntry) {
 	own, full := m.state[e.Key()], m.stateFull(len(e.Value()))
 	delete(m.unused, e.Key())
 	m.mu.Unlock()
-	s, err := parseShared(e.Value())
+	s, err := parseNext(e.Value(), own)
+	damaged := err != nil && !errors.Is(err, errNewer)
 	if err == nil && own == nil && full {
 		err = fmt.Errorf("there are more than %d values, or %d bytes", maxKeys, maxState)
 	}
 	if err != nil {
+		m.mu.Lock()
+		if own != nil {
+			m.outdated[e.Key()] = damaged
+		}
+		m.mu.Unlock()
 		m.sayUnused(e.Key(), err)
 		return
 	}
@@ -298,7 +326,7 @@ func (m *Member) resyncState(ctx context.Context, b *buckets, all bool) error {
 	}
 	m.mu.Unlock()
 	for _, key := range unused {
-		if err := m.refreshState(ctx, b, key); err != nil {
+		if _, err := m.refreshState(ctx, b, key); err != nil && !errors.Is(err, errNewer) {
 			return fmt.Errorf("the value %s: %w", key, err)
 		}
 	}
@@ -317,7 +345,7 @@ func (m *Member) mendState(ctx context.Context, b *buckets, key string) error {
 	switch {
 	case err == nil:
 		m.observeState(entry)
-		s, err := parseShared(entry.Value())
+		s, err := parseNext(entry.Value(), &again)
 		if errors.Is(err, errNewer) || err == nil && (s.counts(&again) || !again.counts(s)) {
 			return nil
 		}
