@@ -34,6 +34,7 @@ func (m *Member) publish(ctx context.Context, b *buckets, key string, v, before 
 		}
 	}
 	m.counters.published.Add(1)
+	m.say(key, now)
 	return now, nil
 }
 

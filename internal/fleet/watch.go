@@ -99,6 +99,12 @@ func (m *Member) followOnce(ctx context.Context, b *buckets) (again bool, err er
 	defer end()
 	next := time.NewTimer(0)
 	defer next.Stop()
+	deaf := make(chan struct{}, 1)
+	hints, err := m.hear(deaf)
+	if err != nil {
+		return false, err
+	}
+	defer func() { _ = hints.Unsubscribe() }()
 	all, failures := true, 0
 	for {
 		m.mu.Lock()
@@ -125,6 +131,8 @@ func (m *Member) followOnce(ctx context.Context, b *buckets) (again bool, err er
 				m.observeState(e)
 			}
 		case <-changed:
+		case <-deaf:
+			return true, nil
 		case <-next.C:
 			next.Reset(m.o.times.resync)
 			if !m.nc.IsConnected() {
