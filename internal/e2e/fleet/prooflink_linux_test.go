@@ -6,8 +6,6 @@ import (
 	"net"
 	"sync"
 	"testing"
-
-	"spamgate/internal/e2e/harness"
 )
 
 // link is a TCP proxy before a server: the network between two machines, which a test can
@@ -33,12 +31,12 @@ const (
 // newLink starts a proxy before a server.
 func newLink(t testing.TB, to string) *link {
 	t.Helper()
-	l := &link{addr: harness.FreeAddr(t), to: to, conns: map[net.Conn]bool{}}
-	l.changed = sync.NewCond(&l.mu)
-	listener, err := net.Listen("tcp", l.addr)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
+	l := &link{addr: listener.Addr().String(), to: to, conns: map[net.Conn]bool{}}
+	l.changed = sync.NewCond(&l.mu)
 	var running sync.WaitGroup
 	running.Go(func() {
 		for {
