@@ -39,6 +39,9 @@ func FleetMembers(f *admin.Fleet, now time.Time) []FleetMember {
 	newest := newestLists(f)
 	all := make([]FleetMember, len(f.Members))
 	for i, p := range f.Members {
+		if p.Name == f.Name && p.Twins == 0 {
+			p.Lists = f.Lists // what it has now, not at its last sign of life
+		}
 		all[i] = fleetMember(p, newest, now)
 	}
 	slices.SortStableFunc(all, func(a, b FleetMember) int {
