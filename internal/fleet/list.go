@@ -288,7 +288,7 @@ func (r *remote) parse(l *list, value []byte) {
 	case known > 0:
 		err = fmt.Errorf("it has the sequence %d, and this gate has %d", v.Sequence, known)
 	}
-	damaged := err != nil && !errors.Is(err, errNewer) && !errors.Is(err, errKind) && err != errSequence
+	damaged := err != nil && !errors.Is(err, errNewer) && err != errSequence
 	log := damaged && l.damaged != err.Error()
 	if l.damaged = ""; damaged {
 		l.damaged = err.Error()

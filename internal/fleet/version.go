@@ -77,9 +77,6 @@ const (
 	maxInlineAll = 64 << 10 // of all objects in a value
 )
 
-// errKind says that a list is not of the same kind on all gates.
-var errKind = errors.New("its [[list]] must be alike on all gates")
-
 // errNewer says that a newer version of spamgate has written a value.
 var errNewer = errors.New("a newer version of spamgate has written it, which this one does not understand: upgrade this gate")
 
@@ -115,7 +112,7 @@ func (v *Version) check(name string, kind Kind) error {
 	case v.List != name:
 		return fmt.Errorf("it is about the list %q", shortened(v.List))
 	case v.Kind != kind:
-		return fmt.Errorf("it is %q there and %q here: %w", shortened(string(v.Kind)), kind, errKind)
+		return fmt.Errorf("it is of the kind %q", shortened(string(v.Kind)))
 	case v.Sequence < 1 || v.Sequence > maxSequence:
 		return fmt.Errorf("it has the sequence %d", v.Sequence)
 	case v.Size < 0 || v.SnapshotSize < 0 || len(v.Deltas) > maxDeltas || len(v.Fetch) > maxFetch:
@@ -200,11 +197,12 @@ func (v *Version) encode() ([]byte, error) {
 	return value, err
 }
 
-// keyOf returns the key of a shared file: what a key may not have is written as "=2E".
+// keyOf returns the key of a shared file: what a key may not have is written as "=2E". A list whose
+// kind changes has another key: it begins anew, with what its gates have then.
 func keyOf(kind Kind, name string) string {
-	group := "list"
-	if kind == Accounts {
-		group = string(kind)
+	group := string(kind)
+	if kind == Managed {
+		group = "list"
 	}
 	return group + "." + escaped(name)
 }
