@@ -43,6 +43,7 @@ type FleetHealth struct {
 	Name     string   `json:"name"`
 	State    string   `json:"state"`
 	Problems []string `json:"problems,omitempty"`
+	Notes    []string `json:"notes,omitempty"`
 }
 
 // MailHealth says whether mail can pass, and mail servers are answered.

@@ -45,8 +45,33 @@ type FleetServer struct {
 	TLSKey  string `toml:"tls_key"`
 }
 
+// servers returns how many servers the cluster has, as far as the configuration tells.
+func (s *FleetServer) servers() int {
+	others := map[string]bool{}
+	for _, route := range s.Routes {
+		if _, addr, _ := strings.Cut(route, "://"); addr != s.Cluster {
+			others[addr] = true
+		}
+	}
+	return 1 + len(others)
+}
+
 // On reports whether the gate belongs to a fleet.
 func (f *Fleet) On() bool { return len(f.Servers) > 0 || f.Server.Listen != "" }
+
+// FewServers says what a fleet lacks that has so few servers; "": nothing.
+func FewServers(servers int) string {
+	switch servers {
+	case 1:
+		return "the fleet has one server: while it is down, edits are refused"
+	case 2:
+		return "the fleet has two servers: while one is down, edits are refused"
+	}
+	return ""
+}
+
+// ThirdServer says what to do about FewServers.
+const ThirdServer = `three go on while one is down: name three machines in "spamgate fleet init"; one without a gate runs "spamgate fleet server"`
 
 // fleetDir is the directory in the state directory where the server in the gate has its store.
 const fleetDir = "fleet/server"
@@ -195,6 +220,9 @@ func (d *document) fleetServer(f *Fleet) {
 	}
 	for i := range s.Routes {
 		d.natsURL(d.elementOrKey("fleet.server.routes", i), &s.Routes[i], "6222")
+	}
+	if lacks := FewServers(s.servers()); lacks != "" && !d.failedBelow("fleet.server.routes") && !d.failed["fleet.server.cluster"] {
+		d.warn("fleet.server.listen", "has too few servers beside it: "+lacks, ThirdServer)
 	}
 	for key, addr := range map[string]string{"listen": s.Listen, "cluster": s.Cluster} {
 		if host, _, err := net.SplitHostPort(addr); err == nil && !isLoopback(host) && f.Credentials == "" {

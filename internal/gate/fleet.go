@@ -69,6 +69,7 @@ type fleetPart struct {
 
 	mu      sync.Mutex
 	member  *fleet.Member // nil: see why
+	server  *fleetServer  // nil: the gate has none
 	why     error         // why there is no member
 	since   time.Time     // when the gate began to join
 	sources []fetch.Source
@@ -81,6 +82,7 @@ type fleetPart struct {
 // fleetRun is the time with one configuration.
 type fleetRun struct {
 	settings config.Fleet
+	left     bool // only the server in the gate runs
 	cancel   context.CancelFunc
 	done     chan struct{}
 }
@@ -109,19 +111,16 @@ func (f *fleetPart) configure(c *config.Config) {
 	if f.closed {
 		return
 	}
-	why := managed.ErrNoFleet
 	on := c.Fleet.On()
-	if on && f.hasLeft() {
-		on, why = false, errLeft
-	}
-	if f.run != nil && (!on || !reflect.DeepEqual(f.run.settings, c.Fleet)) {
+	left := on && f.hasLeft()
+	if f.run != nil && (!on || f.run.left != left || !reflect.DeepEqual(f.run.settings, c.Fleet)) {
 		f.end()
 	}
 	switch member := f.now(); {
 	case !on:
-		f.set(nil, why)
+		f.set(nil, managed.ErrNoFleet)
 	case f.run == nil:
-		f.begin(c)
+		f.begin(c, left)
 	case member != nil:
 		member.SetLists(f.shares(c))
 		select {
@@ -161,19 +160,24 @@ func (f *fleetPart) join(c *config.Config) error {
 	return nil
 }
 
-// begin begins to be a member. The caller has locked changing.
-func (f *fleetPart) begin(c *config.Config) {
+// begin begins to be a member, or if the gate has left the fleet, only to run its server. The
+// caller has locked changing.
+func (f *fleetPart) begin(c *config.Config, left bool) {
 	ctx, cancel := context.WithCancel(context.Background())
-	r := &fleetRun{settings: c.Fleet, cancel: cancel, done: make(chan struct{})}
+	r := &fleetRun{settings: c.Fleet, left: left, cancel: cancel, done: make(chan struct{})}
 	held := f.held
 	f.run, f.held = r, nil
 	f.mu.Lock()
 	f.since = time.Now()
 	f.mu.Unlock()
-	f.set(nil, errJoining)
+	why := errJoining
+	if left {
+		why = errLeft
+	}
+	f.set(nil, why)
 	go func() {
 		defer close(r.done)
-		f.keep(ctx, held)
+		f.keep(ctx, held, left)
 	}()
 }
 
@@ -194,21 +198,25 @@ func (f *fleetPart) close() {
 		f.set(nil, fleet.ErrClosed)
 	}
 	if f.held != nil {
-		f.held.release()
+		f.release(f.held)
 		f.held = nil
 	}
 }
 
 // keep is a member until ctx ends. What is wrong with files is tried again, since mail needs no
 // fleet. Held, if not nil, is what it would have to wait for.
-func (f *fleetPart) keep(ctx context.Context, held *heldFleet) {
+func (f *fleetPart) keep(ctx context.Context, held *heldFleet, left bool) {
 	if held == nil {
-		held = f.hold(ctx)
+		held = f.hold(ctx, left)
 	}
 	if held == nil {
 		return
 	}
-	defer held.release()
+	defer f.release(held) // after the member has left
+	if left {
+		<-ctx.Done()
+		return
+	}
 	grace := time.AfterFunc(fetchGrace, f.updateFetches)
 	defer grace.Stop()
 	for logged := ""; ctx.Err() == nil; {
@@ -226,7 +234,7 @@ func (f *fleetPart) keep(ctx context.Context, held *heldFleet) {
 }
 
 // lock waits until no other process of the gate is the member. It returns nil when ctx ends.
-func (f *fleetPart) lock(ctx context.Context) (unlock func()) {
+func (f *fleetPart) lock(ctx context.Context, left bool) (unlock func()) {
 	for logged := ""; ctx.Err() == nil; {
 		err := f.tree.MakeDirs(fleetDir)
 		if err == nil {
@@ -237,7 +245,9 @@ func (f *fleetPart) lock(ctx context.Context) (unlock func()) {
 		}
 		if !isLocked(err) && err.Error() != logged {
 			logged = err.Error()
-			f.set(nil, err)
+			if !left {
+				f.set(nil, err)
+			}
 			f.log.Error("this gate cannot join the fleet, and goes on alone", "error", err)
 		}
 		pause(ctx, fleetLockPoll)
@@ -259,7 +269,7 @@ func (f *fleetPart) serve(ctx context.Context, server *fleetServer) error {
 		default:
 		}
 	}
-	if len(o.Servers) == 0 {
+	if len(o.Servers) == 0 && server != nil {
 		o.Server = server
 	}
 	o.Logger = f.log

@@ -22,17 +22,18 @@ const firstWait = 30 * time.Second
 // heldFleet is what a process needs before it may be the member: the lock, and the server.
 type heldFleet struct {
 	unlock func()
-	server *fleetServer
+	server *fleetServer // nil: there is none to be
 }
 
-func (h *heldFleet) release() {
-	h.server.close()
+func (f *fleetPart) release(h *heldFleet) {
+	f.endServer(h.server)
 	h.unlock()
 }
 
-// hold waits for the lock, and starts the server. It returns nil when ctx ends.
-func (f *fleetPart) hold(ctx context.Context) *heldFleet {
-	unlock := f.lock(ctx)
+// hold waits for the lock, and starts the server. It returns nil when ctx ends. Left says that
+// the gate is not to be a member.
+func (f *fleetPart) hold(ctx context.Context, left bool) *heldFleet {
+	unlock := f.lock(ctx, left)
 	if unlock == nil {
 		return nil
 	}
@@ -72,10 +73,10 @@ func (f *fleetPart) awaitFirst(ctx context.Context, c *config.Config) {
 // takeFirst is a member until it has the first version of some lists, and returns those that it
 // did not get.
 func (f *fleetPart) takeFirst(ctx context.Context, o fleet.Options) (missing []fleet.List) {
-	if f.held = f.hold(ctx); f.held == nil {
+	if f.held = f.hold(ctx, false); f.held == nil {
 		return o.Lists
 	}
-	if len(o.Servers) == 0 {
+	if len(o.Servers) == 0 && f.held.server != nil {
 		o.Server = f.held.server
 	}
 	o.Logger = f.log

@@ -52,7 +52,7 @@ func (f *fleetPart) answerLists(context.Context, []byte) ([]byte, error) {
 
 // report returns what other gates are to know of this one.
 func (f *fleetPart) report() json.RawMessage {
-	text, err := json.Marshal(admin.FleetReport{Started: f.started, Problem: f.problem(), Lists: f.served()})
+	text, err := json.Marshal(admin.FleetReport{Started: f.started, Problem: f.problem(), Lists: f.served(), Server: f.serverStatus()})
 	if err != nil {
 		return nil
 	}
@@ -75,8 +75,21 @@ func (f *fleetPart) status(ctx context.Context) admin.Fleet {
 	s.Members = members
 	s.Problems = append(s.Problems, fleet.Problems(members)...)
 	s.Problems = append(s.Problems, reported(members)...)
-	s.Notes = fleet.Notes(members)
+	s.Problems = append(s.Problems, brokenServers(members, s.Name)...)
+	s.Notes = append(s.Notes, fleet.Notes(members)...)
 	return s
+}
+
+// brokenServers says what is wrong with the servers in other gates.
+func brokenServers(members []fleet.Presence, own string) (problems []string) {
+	for _, p := range members {
+		if server := admin.ParseFleetReport(p.Report).Server; server != nil && p.Name != own {
+			for _, problem := range server.Problems {
+				problems = append(problems, fmt.Sprintf("%s: the server in this gate: %s", p.Name, problem))
+			}
+		}
+	}
+	return problems
 }
 
 // reported says what members have told of themselves: that mail cannot pass there, and which
@@ -97,11 +110,14 @@ func reported(members []fleet.Presence) (problems []string) {
 }
 
 // own returns what the gate knows of the fleet without asking anybody.
-func (f *fleetPart) own() admin.Fleet {
+func (f *fleetPart) own() (s admin.Fleet) {
 	f.mu.Lock()
 	m, why := f.member, f.why
 	f.mu.Unlock()
-	s := admin.Fleet{State: admin.FleetConnected}
+	if s.OwnServer = f.serverStatus(); s.OwnServer != nil {
+		defer func() { tellServer(&s) }()
+	}
+	s.State = admin.FleetConnected
 	if m != nil {
 		s.Status, s.Problems = m.Status(), f.pinProblems()
 		if !s.Connected {
@@ -124,13 +140,23 @@ func (f *fleetPart) own() admin.Fleet {
 	return s
 }
 
+// tellServer says what is wrong with the server in the gate, and what it lacks.
+func tellServer(s *admin.Fleet) {
+	for _, problem := range s.OwnServer.Problems {
+		s.Problems = append(s.Problems, "the server in this gate: "+problem)
+	}
+	if lacks := config.FewServers(s.OwnServer.Servers); lacks != "" {
+		s.Notes = append(s.Notes, lacks+"; "+config.ThirdServer)
+	}
+}
+
 // health returns what health says about the fleet; nil: the gate is in none.
 func (f *fleetPart) health() *admin.FleetHealth {
 	s := f.own()
 	if s.State == admin.FleetOff {
 		return nil
 	}
-	h := &admin.FleetHealth{Name: s.Name, State: s.State}
+	h := &admin.FleetHealth{Name: s.Name, State: s.State, Notes: s.Notes}
 	h.Problems = append(h.Problems, s.Problems...)
 	if s.Clash != "" {
 		h.Problems = append(h.Problems, s.Clash)

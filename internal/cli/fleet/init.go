@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"spamgate/internal/atomicfile"
+	"spamgate/internal/config"
 	"spamgate/internal/term"
 )
 
@@ -219,9 +220,9 @@ func printInit(w io.Writer, dir string, machines []machine) {
 	}
 	printSteps(w)
 	term.PrintWrapped(w, "", fmt.Sprintf("Let these machines alone reach each other's ports %s and %s. Then: spamgate fleet status", clientPort, routePort))
-	if len(machines) == 2 {
+	if lacks := config.FewServers(len(machines)); lacks != "" {
 		fmt.Fprintln(w)
-		term.PrintWrapped(w, "NOTE: ", "with two servers edits are refused while one is down. A third server on any machine changes that: name it here, and run \"spamgate fleet server\" there.")
+		term.PrintWrapped(w, "NOTE: ", lacks+"; "+config.ThirdServer+".")
 	}
 	fmt.Fprintln(w)
 	term.PrintWrapped(w, "", fmt.Sprintf("Remove the directory %s when it is copied: who has the token can change the lists.", dir))

@@ -74,9 +74,10 @@ func newLeave() *cobra.Command {
 		Short: "Take this gate out of the fleet",
 		Long: `Take the running gate out of the fleet until "spamgate fleet join", also over
 restarts. It keeps the lists that it has, and edits of them count on this gate
-only. After "spamgate fleet join" a list with such edits differs, and that
-command decides. To leave for good, remove [fleet] and the lines fleet = true
-from the configuration.
+only. A server in it ([fleet.server]) goes on, since other gates may need it.
+After "spamgate fleet join" a list with such edits differs, and that command
+decides. To leave for good, remove [fleet] and the lines fleet = true from the
+configuration.
 
 Exit codes: 0 it has left; 2 an error.`,
 		Example: `  spamgate fleet leave`,

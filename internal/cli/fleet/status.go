@@ -70,6 +70,7 @@ func printStatus(w io.Writer, f *admin.Fleet, now time.Time, width int, all bool
 	}
 	printMembers(w, f, now, width, all)
 	printLists(w, f, width)
+	printServers(w, f, width)
 	problems, more := f.Problems, 0
 	if n := len(problems); n > maxShown && !all {
 		problems, more = problems[:maxShown], n-maxShown

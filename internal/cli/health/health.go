@@ -246,6 +246,9 @@ func printFleet(w io.Writer, h admin.Health) {
 		return
 	case len(f.Problems) == 0:
 		term.PrintWrapped(w, labelFleet, "is connected, as "+f.Name)
+		for _, note := range f.Notes {
+			term.PrintWrapped(w, labelFleet, "note: "+note)
+		}
 		return
 	}
 	for _, problem := range f.Problems {

@@ -55,25 +55,26 @@ func (m *member) status() (f admin.Fleet) {
 	return f
 }
 
-// waitEqual waits until all members have the same version of the list, as one of them sees it.
+// waitEqual waits until all members have the same version of the list, each as it sees itself.
 func waitEqual(t *testing.T, members ...*member) admin.Fleet {
 	t.Helper()
 	var f admin.Fleet
 	harness.WaitFor(t, "all members have the same version", func() bool {
+		sum := ""
 		for _, m := range members {
 			f = m.status()
 			if f.State != admin.FleetConnected || len(f.Lists) != 1 || f.Lists[0].Sequence == 0 || f.Lists[0].Behind || f.Lists[0].Error != "" {
 				return false
 			}
+			if sum == "" {
+				sum = f.Lists[0].SHA256
+			}
+			if f.Lists[0].SHA256 != sum || m.file() != members[0].file() {
+				return false
+			}
 		}
 		return true
 	})
-	first := members[0].file()
-	for _, m := range members {
-		if got := m.file(); got != first {
-			t.Fatalf("%s has\n%s\nand %s\n%s", members[0].name, first, m.name, got)
-		}
-	}
 	return f
 }
 

@@ -15,6 +15,16 @@ var buildDir string
 // build builds spamgate, with the race detector if [RaceEnabled].
 var build = sync.OnceValues(func() (string, error) { return buildProgram("spamgate", "spamgate/cmd/spamgate", RaceEnabled()) })
 
+// BinaryOf returns the path of the spamgate program as another version.
+func BinaryOf(t testing.TB, version string) string {
+	t.Helper()
+	path, err := buildProgram("spamgate-"+version, "spamgate/cmd/spamgate", RaceEnabled(), "-ldflags=-X spamgate/internal/version.Number="+version)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
 // buildNATS builds the NATS server.
 var buildNATS = sync.OnceValues(func() (string, error) {
 	return buildProgram("nats-server", "github.com/nats-io/nats-server/v2", false)
@@ -22,7 +32,7 @@ var buildNATS = sync.OnceValues(func() (string, error) {
 
 // buildProgram builds a program. "go run" keeps what it has linked in Go's build cache, so only
 // the first package links, and the others copy.
-func buildProgram(name, pkg string, race bool) (string, error) {
+func buildProgram(name, pkg string, race bool, flags ...string) (string, error) {
 	unlock, err := flock("../harness", syscall.LOCK_EX)
 	if err != nil {
 		return "", err
@@ -33,6 +43,7 @@ func buildProgram(name, pkg string, race bool) (string, error) {
 	if race {
 		args = append(args, "-race")
 	}
+	args = append(args, flags...)
 	cmd := exec.Command("go", append(args, pkg)...)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%s: %w\n%s", cmd, err, out)

@@ -3,6 +3,7 @@ package credentials
 
 import (
 	"bytes"
+	"crypto/ed25519"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
@@ -85,10 +86,10 @@ func (c Credentials) ReadOnly() (Credentials, error) {
 	return Credentials{}, fmt.Errorf("the rights of a NATS user are in its JWT, which the NATS account's owner signs")
 }
 
-// RoutePassword returns what servers of the fleet prove to each other. It is not what clients
-// send.
-func (c Credentials) RoutePassword() string {
-	return hex.EncodeToString(derived([]byte(c.Token+c.Seed), "spamgate fleet: routes"))
+// RouteKey returns the key by which the servers of the fleet know each other. It is not what
+// clients send.
+func (c Credentials) RouteKey() ed25519.PrivateKey {
+	return ed25519.NewKeyFromSeed(derived([]byte(c.Token+c.Seed), "spamgate fleet: routes"))
 }
 
 func derived(secret []byte, what string) []byte {

@@ -1,11 +1,16 @@
 package natsserver
 
 import (
+	"crypto/tls"
 	"fmt"
+	"log/slog"
+	"net/url"
 	"os"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 )
 
@@ -40,13 +45,16 @@ func TestQuorum(t *testing.T) {
 	write("three")
 	servers[0].Close()
 	write("two")
+	eventually(t, "the leader names who is missing", func() bool {
+		return strings.Contains(fmt.Sprint(servers[1].Status().Problems, servers[2].Status().Problems), "servers connected: 2 of 3, without mx1")
+	})
 	servers[1].Close()
 	eventually(t, "the last one knows that it is alone", func() bool { return servers[2].Status().Leader == "" })
 	if err := put(kv, "k", "one"); err == nil {
 		t.Error("a server without a quorum has taken a write")
 	}
-	if p := servers[2].Status().Problem; p == "" {
-		t.Error("the status names no problem")
+	if st := servers[2].Status(); !strings.Contains(fmt.Sprint(st.Problems), "servers connected: 1 of 3; they have no leader") {
+		t.Errorf("status %+v", st)
 	}
 	servers[0] = start(t, all[0])
 	write("two again")
@@ -64,6 +72,9 @@ func TestQuorum(t *testing.T) {
 	eventually(t, "the value is there without the others", func() bool { return get(kv, "k") == "two again" })
 }
 
+// wanted is what the log says of a server with other credentials.
+const wanted = "another server has other credentials"
+
 // TestRouteCredentials has a server with another token, which neither reads nor votes.
 func TestRouteCredentials(t *testing.T) {
 	all := options(t, 3)
@@ -80,16 +91,118 @@ func TestRouteCredentials(t *testing.T) {
 	o.Name, o.Cluster, o.Routes, o.Logger = "stranger", freeAddr(t), all[0].Routes, strangers.logger()
 	o.Credentials = secret(t, "another-token")
 	stranger := start(t, o)
-	eventually(t, "it is refused and knows", func() bool { return strings.Contains(strangers.String(), "another server has other credentials") })
-	eventually(t, "the others know", func() bool { return strings.Contains(log.String(), "a server with other credentials wanted to join") })
-	if st := stranger.Status(); st.Connected != 1 || st.Leader != "" || !strings.Contains(st.Problem, "credentials") {
+	eventually(t, "it is refused and knows", func() bool { return strings.Contains(strangers.String(), wanted) })
+	eventually(t, "the others know", func() bool { return strings.Contains(log.String(), wanted) })
+	if st := stranger.Status(); st.Connected != 1 || st.Leader != "" || !strings.Contains(fmt.Sprint(st.Problems), "credentials") {
 		t.Errorf("status %+v", st)
 	}
 	for _, s := range servers {
 		joined(t, s, 3)
+		if st := s.Status(); len(st.Problems) > 0 {
+			t.Errorf("the stranger is a problem of %s: %q", st.Name, st.Problems)
+		}
 	}
 	if strings.Contains(log.String()+strangers.String(), token) {
 		t.Error("the log has a token")
+	}
+}
+
+// TestRouteStranger has NATS servers of somebody else: one connects to ours, and ours connect to
+// another, which has the address of a server that is down. Neither becomes a server of the
+// cluster, and neither hears anything.
+func TestRouteStranger(t *testing.T) {
+	all := options(t, 3)
+	ca := newAuthority(t)
+	cert, key := ca.pair(time.Now().Add(-time.Hour))
+	pair, err := tls.LoadX509KeyPair(cert, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ours := []*Server{start(t, all[0]), start(t, all[1])}
+	for name, change := range map[string]func(*server.ClusterOpts){
+		"without credentials": func(*server.ClusterOpts) {},
+		"with a password":     func(o *server.ClusterOpts) { o.Username, o.Password = "spamgate", token },
+		"with TLS": func(o *server.ClusterOpts) {
+			o.TLSConfig = &tls.Config{Certificates: []tls.Certificate{pair}, InsecureSkipVerify: true}
+		},
+	} {
+		for _, at := range []string{all[2].Cluster, freeAddr(t)} {
+			host, port, err := hostPort(at)
+			if err != nil {
+				t.Fatal(err)
+			}
+			o := &server.Options{
+				ServerName: "stranger", Host: "127.0.0.1", Port: server.RANDOM_PORT, NoSigs: true,
+				Cluster: server.ClusterOpts{Name: clusterName, Host: host, Port: port}, Routes: []*url.URL{routeTo(all[0].Cluster), routeTo(all[1].Cluster)},
+			}
+			change(&o.Cluster)
+			n, err := server.NewServer(o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var log logged
+			n.SetLoggerV2(newOutput(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))), true, true, false)
+			n.Start()
+			eventually(t, name+": it was tried at "+at, func() bool {
+				return strings.Count(log.String(), "Router connection closed") > 3 || strings.Count(log.String(), "handshake error") > 3
+			})
+			for _, s := range append([]*server.Server{n}, ours[0].nats, ours[1].nats) {
+				for _, r := range routes(t, s) {
+					if r == "stranger" || s == n {
+						t.Errorf("%s at %s: a route to %s", name, at, r)
+					}
+				}
+			}
+			shutdown(n)
+		}
+	}
+	start(t, all[2])
+	for _, s := range ours {
+		joined(t, s, 3)
+	}
+}
+
+func routes(t testing.TB, s *server.Server) (names []string) {
+	t.Helper()
+	all, err := s.Routez(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range all.Routes {
+		names = append(names, r.RemoteName)
+	}
+	return names
+}
+
+// TestFirstStart starts two servers of three that have never met the third: they elect no leader
+// before it is there. Later two are enough.
+func TestFirstStart(t *testing.T) {
+	t.Parallel()
+	all := options(t, 3)
+	first := []*Server{start(t, all[0]), start(t, all[1])}
+	for _, s := range first {
+		eventually(t, "two have met", func() bool { return s.Status().Connected == 2 })
+	}
+	time.Sleep(2 * maxElectionTimeout)
+	for _, s := range first {
+		if st := s.Status(); st.Leader != "" || !strings.Contains(fmt.Sprint(st.Problems), "servers connected: 2 of 3; they have no leader") {
+			t.Errorf("status %+v", st)
+		}
+	}
+	third := start(t, all[2])
+	for _, s := range append(first, third) {
+		joined(t, s, 3)
+		eventually(t, s.o.Name+" has voted", func() bool { return s.nats.JetStreamIsCurrent() })
+	}
+	third.Close()
+	for _, s := range first {
+		s.Close()
+	}
+	for i := range first {
+		first[i] = start(t, all[i])
+	}
+	for _, s := range first {
+		joined(t, s, 2)
 	}
 }
 

@@ -2,7 +2,7 @@
 // their own. It is the only package that imports the server's code.
 //
 // A server acknowledges a write once it is on disk. Clients and other servers need the
-// credentials of the fleet. If JetStream has stopped, because the disk was full or could not be
+// credentials of the fleet; servers speak TLS to each other, with keys made of them. If JetStream has stopped, because the disk was full or could not be
 // written, the server starts again until it works.
 package natsserver
 
@@ -36,8 +36,7 @@ type Options struct {
 
 	Credentials string // a file, see package credentials; empty: everyone may connect
 
-	Cert, Key string // PEM files; empty: no TLS
-	CA        string // for the certificates of the other servers; empty: the system's authorities
+	Cert, Key string // PEM files, for clients; empty: no TLS
 
 	// Wait is how long Start waits for the store and the ports if another process has them,
 	// such as a gate that hands over to this one.
@@ -55,7 +54,7 @@ func FromConfig(c *config.Config, log *slog.Logger) Options {
 	return Options{
 		Name: f.Name, Listen: f.Server.Listen, Cluster: f.Server.Cluster, Routes: f.Server.Routes,
 		Dir: f.Server.Dir, Credentials: f.Credentials,
-		Cert: f.Server.TLSCert, Key: f.Server.TLSKey, CA: f.TLSCA, Logger: log,
+		Cert: f.Server.TLSCert, Key: f.Server.TLSKey, Logger: log,
 	}
 }
 
@@ -107,9 +106,6 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	s.wg.Go(func() { s.watch(ctx) })
 	s.log.Info("server of the fleet runs", "name", o.Name, "addr", o.Listen, "servers", s.servers(), "dir", o.Dir)
-	if s.servers() == 2 {
-		s.log.Warn("two servers of a fleet work only while both run", "hint", "run a third on any machine: spamgate fleet server")
-	}
 	return s, nil
 }
 
@@ -190,6 +186,9 @@ func (s *Server) run(ctx context.Context) error {
 	}
 	if err != nil {
 		shutdown(n)
+		if hint := hint(err.Error()); hint != "" {
+			err = fmt.Errorf("%w: %s", err, hint)
+		}
 		return err
 	}
 	s.mu.Lock()

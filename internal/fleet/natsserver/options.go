@@ -14,7 +14,6 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 
-	"spamgate/internal/certs"
 	"spamgate/internal/fleet/credentials"
 )
 
@@ -29,9 +28,6 @@ const (
 
 // clusterName is the same in all servers of spamgate.
 const clusterName = "spamgate"
-
-// routeUser is the user name of a server at another one.
-const routeUser = "spamgate"
 
 // natsOptions returns the options of the NATS server.
 func (s *Server) natsOptions() (*server.Options, error) {
@@ -77,10 +73,7 @@ func (s *Server) cluster(o *server.Options, who credentials.Credentials) error {
 		PingInterval: 5 * time.Second, MaxPingsOut: 2,
 	}
 	if s.o.Credentials != "" {
-		o.Cluster.Username, o.Cluster.Password = routeUser, who.RoutePassword()
-	}
-	if s.certs != nil {
-		o.Cluster.TLSConfig, err = s.routeTLS()
+		o.Cluster.TLSConfig, err = routeTLS(who.RouteKey())
 		if err != nil {
 			return err
 		}
@@ -90,39 +83,21 @@ func (s *Server) cluster(o *server.Options, who credentials.Credentials) error {
 		if err != nil {
 			return err
 		}
-		if u.Scheme == "tls" && s.certs == nil {
-			return fmt.Errorf("route %s wants TLS, and this server has no certificate: set tls_cert and tls_key in [fleet.server]", route)
+		if u.Scheme == "tls" && s.o.Credentials == "" {
+			return fmt.Errorf("route %s wants TLS, whose keys are made of the credentials: set credentials in [fleet]", route)
 		}
-		o.Routes = append(o.Routes, s.route(u.Host, o))
+		o.Routes = append(o.Routes, routeTo(u.Host))
 	}
 	// JetStream takes the number of routes for that of the servers, when it begins, and a server
 	// that counts too few may begin a second cluster. NATS does not use a route to itself.
 	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
 		host = "localhost"
 	}
-	o.Routes = append(o.Routes, s.route(net.JoinHostPort(host, strconv.Itoa(port)), o))
+	o.Routes = append(o.Routes, routeTo(net.JoinHostPort(host, strconv.Itoa(port))))
 	return nil
 }
 
-func (s *Server) route(host string, o *server.Options) *url.URL {
-	u := &url.URL{Scheme: "nats-route", Host: host}
-	if o.Cluster.Username != "" {
-		u.User = url.UserPassword(o.Cluster.Username, o.Cluster.Password)
-	}
-	return u
-}
-
-// routeTLS returns the configuration for both ends of a route: the server that connects checks
-// the certificate of the other one, which checks the password.
-func (s *Server) routeTLS() (*tls.Config, error) {
-	c := &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: s.certs.GetCertificate}
-	if s.o.CA == "" {
-		return c, nil
-	}
-	var err error
-	c.RootCAs, err = certs.LoadPool(s.o.CA)
-	return c, err
-}
+func routeTo(host string) *url.URL { return &url.URL{Scheme: "nats-route", Host: host} }
 
 // servers returns how many servers the cluster is to have.
 func (s *Server) servers() int { return 1 + len(s.peers) }

@@ -3,6 +3,7 @@ package natsserver
 import (
 	"fmt"
 	"log/slog"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -16,8 +17,9 @@ type output struct {
 	now func() time.Time
 
 	mu         sync.Mutex
-	begin      time.Time // of the current minute
-	lines      int       // in this minute
+	begin      time.Time       // of the current minute
+	lines      int             // in this minute
+	texts      map[string]bool // of these lines
 	suppressed int
 	problem    string // the last one
 	at         time.Time
@@ -73,14 +75,21 @@ func (o *output) recent(age time.Duration) string {
 	return o.problem
 }
 
-// usual are texts of each start, until the servers have met; later the status says it.
-var usual = []string{"Waiting for routing to be established", "JetStream has not established contact with a meta leader"}
+// usual are parts of texts of each start, until the servers have met; later the status says it.
+var usual = []string{
+	"Waiting for routing to be established", "JetStream has not established contact with a meta leader", " is not current: ",
+	"Metalayer blocking snapshot", "will rebuild", "Recovering stream state from index errored",
+}
+
+// attempt is in the text of each attempt to connect.
+var attempt = regexp.MustCompile(` \(attempt \d+\)`)
 
 func (o *output) write(text string) {
-	if slices.ContainsFunc(usual, func(u string) bool { return strings.HasPrefix(text, u) }) {
+	if slices.ContainsFunc(usual, func(u string) bool { return strings.Contains(text, u) }) {
 		o.Noticef("%s", text)
 		return
 	}
+	text = attempt.ReplaceAllString(text, "")
 	hint := hint(text)
 	o.mu.Lock()
 	now := o.now()
@@ -89,10 +98,14 @@ func (o *output) write(text string) {
 		o.problem = hint + " (" + text + ")"
 	}
 	if now.Sub(o.begin) >= time.Minute {
-		o.begin, o.lines = now, 0
+		o.begin, o.lines, o.texts = now, 0, map[string]bool{}
 	}
 	o.lines++
-	if o.lines > maxLines {
+	same := o.texts[text]
+	if o.lines <= maxLines {
+		o.texts[text] = true
+	}
+	if same || o.lines > maxLines {
 		o.suppressed++
 		o.mu.Unlock()
 		return
@@ -109,20 +122,20 @@ func (o *output) write(text string) {
 	o.log.Warn("server of the fleet has a problem", attrs...)
 }
 
+const damaged = "the store is damaged: stop this server, remove the directory, and start it: it gets everything from the others"
+
 // hints say what is wrong if the server's log has all of some texts.
 var hints = []struct {
 	texts []string
 	hint  string
 }{
-	{[]string{"Route Error", "Authorization Violation"}, "another server has other credentials than this one: copy the file to all servers, and restart them"},
-	{[]string{"rid:", "authentication error"}, "a server with other credentials wanted to join: copy the file to all servers, and restart them"},
+	{[]string{"TLS route handshake error", "tls:"}, "another server has other credentials than this one, or does not belong to the fleet: copy the file to all servers, and restart them"},
+	{[]string{"connect to route"}, "another server does not run, or not at this address: see routes in [fleet.server]"},
 	{[]string{"authentication error"}, "a client has other credentials than this server"},
 	{[]string{"duplicate name"}, "two servers have one name: give each its own name in [fleet]"},
-	{[]string{"certificate has expired or is not yet valid"}, "renew the certificate, or set the clock of this machine"},
-	{[]string{"bad certificate"}, "another server does not trust the certificate of this one: see tls_cert in [fleet.server], and tls_ca in [fleet] there"},
-	{[]string{"x509:"}, "a certificate does not fit: see tls_ca in [fleet] and tls_cert in [fleet.server] of both servers"},
-	{[]string{"rid:", "TLS handshake"}, "one of two servers has no TLS: set tls_cert and tls_key in [fleet.server] of all"},
 	{[]string{"JetStream out of"}, "the disk is full: make room"},
+	{[]string{"corrupt"}, damaged},
+	{[]string{"checksums do not match"}, damaged},
 	{[]string{"permission denied"}, "this user may not write to the store"},
 }
 

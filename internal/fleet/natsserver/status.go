@@ -1,53 +1,96 @@
 package natsserver
 
 import (
+	"cmp"
+	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+
+	"spamgate/internal/fleet"
 )
-
-// Status says how a server is.
-type Status struct {
-	Name    string `json:"name"`
-	Listen  string `json:"listen"`
-	Clients int    `json:"clients"`
-	Bytes   int64  `json:"bytes"` // of the store
-
-	Servers   int    `json:"servers"`          // of the cluster, as configured
-	Connected int    `json:"connected"`        // of them, this one included
-	Leader    string `json:"leader,omitempty"` // the server that decides; empty: there is no quorum
-
-	// Problem is what is wrong, or was within the last minutes.
-	Problem string `json:"problem,omitempty"`
-}
 
 // problemAge is how long a problem is shown.
 const problemAge = 2 * time.Minute
 
 // Status returns how the server is.
-func (s *Server) Status() Status {
-	st := Status{Name: s.o.Name, Listen: s.o.Listen, Servers: s.servers(), Bytes: size(s.o.Dir)}
+func (s *Server) Status() fleet.ServerStatus {
+	st := fleet.ServerStatus{Name: s.o.Name, Listen: s.o.Listen, Servers: s.servers(), Bytes: size(s.o.Dir)}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.nats == nil || !s.nats.JetStreamEnabled() {
-		st.Problem = "the store has failed, and the server starts again"
+		problem := "the store has failed, and the server starts again"
 		if s.err != nil {
-			st.Problem += ": " + s.err.Error()
+			problem += ": " + s.err.Error()
 		}
+		st.Problems = []string{problem}
 		return st
 	}
-	st.Clients, st.Connected, st.Leader = s.nats.NumClients(), 1+s.nats.NumRemotes(), s.o.Name
+	st.Running, st.Clients, st.Connected, st.Leader = true, s.nats.NumClients(), 1, s.o.Name
 	if s.o.Cluster != "" {
-		st.Leader = ""
-		if js, err := s.nats.Jsz(nil); err == nil && js.Meta != nil {
-			st.Leader = js.Meta.Leader
+		askCluster(s.nats, &st)
+	}
+	describe(&st, s.out.recent(problemAge))
+	return st
+}
+
+// askCluster asks the NATS server for the others.
+func askCluster(n *server.Server, st *fleet.ServerStatus) {
+	st.Leader = ""
+	connected := map[string]bool{}
+	if routes, err := n.Routez(nil); err == nil {
+		for _, r := range routes.Routes { // several to each server
+			connected[r.RemoteName] = true
 		}
 	}
-	st.Problem = s.out.recent(problemAge)
-	if st.Problem == "" && st.Leader == "" {
-		st.Problem = "most of the servers are not connected"
+	st.Connected = 1 + len(connected)
+	if js, err := n.Jsz(nil); err == nil && js.Meta != nil {
+		st.Leader = js.Meta.Leader
+		for _, r := range js.Meta.Replicas { // which only the leader knows
+			if !connected[r.Name] {
+				connected[r.Name] = false
+			}
+		}
 	}
-	return st
+	for name, is := range connected {
+		st.Peers = append(st.Peers, fleet.ServerPeer{Name: name, Connected: is})
+	}
+	slices.SortFunc(st.Peers, func(a, b fleet.ServerPeer) int { return cmp.Compare(a.Name, b.Name) })
+}
+
+// describe says what is wrong with a server that runs.
+func describe(st *fleet.ServerStatus, recent string) {
+	complete := st.Leader != "" && st.Connected >= st.Servers
+	if recent != "" && !(complete && isRoute(recent)) {
+		st.Problems = append(st.Problems, recent)
+	}
+	if complete {
+		return
+	}
+	problem := fmt.Sprintf("servers connected: %d of %d", st.Connected, st.Servers)
+	var missing []string
+	for _, p := range st.Peers {
+		if !p.Connected {
+			missing = append(missing, p.Name)
+		}
+	}
+	if len(missing) > 0 {
+		problem += ", without " + strings.Join(missing, ", ")
+	}
+	if st.Leader == "" {
+		problem += "; they have no leader, which more than half of them elect, and edits are refused"
+	}
+	st.Problems = append(st.Problems, problem)
+}
+
+// isRoute reports whether a text of the NATS server is about another server, or about a stranger
+// in the place of one.
+func isRoute(text string) bool {
+	return strings.Contains(text, "rid:") || strings.Contains(text, "connect to route")
 }
 
 // size returns how many bytes the files of a directory have.

@@ -79,13 +79,12 @@ func (a *authority) pair(begin time.Time) (cert, key string) {
 	return cert, key
 }
 
-// TestTLS has servers that speak TLS, to clients and to each other.
+// TestTLS has servers that speak TLS to clients.
 func TestTLS(t *testing.T) {
 	t.Parallel()
 	ca := newAuthority(t)
 	all := options(t, 3)
 	for i := range all {
-		all[i].CA = ca.file
 		all[i].Cert, all[i].Key = ca.pair(time.Now().Add(-time.Hour))
 	}
 	servers := cluster(t, all)
@@ -127,33 +126,4 @@ func TestTLS(t *testing.T) {
 		t.Fatal(err)
 	}
 	own.Close()
-}
-
-// TestRouteTLS has a server with a certificate that the others do not accept: they connect to it,
-// or it to them, and none joins.
-func TestRouteTLS(t *testing.T) {
-	t.Parallel()
-	ca, other := newAuthority(t), newAuthority(t)
-	for _, c := range []struct {
-		change func(*Options)
-		hint   string
-	}{
-		{func(o *Options) { o.Cert, o.Key = other.pair(time.Now().Add(-time.Hour)) }, "a certificate does not fit"},
-		{func(o *Options) { o.Cert, o.Key = ca.pair(time.Now().Add(time.Hour)) }, "set the clock"},
-		{func(o *Options) { o.Cert, o.Key = "", "" }, "one of two servers has no TLS"},
-	} {
-		all := options(t, 2)
-		var log logged
-		for i := range all {
-			all[i].CA, all[i].Logger = ca.file, log.logger()
-			all[i].Cert, all[i].Key = ca.pair(time.Now().Add(-time.Hour))
-		}
-		c.change(&all[1])
-		a := start(t, all[0])
-		start(t, all[1])
-		eventually(t, c.hint, func() bool { return strings.Contains(log.String(), c.hint) })
-		if st := a.Status(); c.hint == "one of two servers has no TLS" && st.Connected != 1 {
-			t.Errorf("status %+v", st)
-		}
-	}
 }
