@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"spamgate/internal/fleet/fleettest"
@@ -68,6 +70,25 @@ func TestFetched(t *testing.T) {
 	if len(told) == 0 {
 		t.Error("FetchesChanged was never called")
 	}
+}
+
+// TestFetchFails has a gate that cannot fetch a list: it leaves that to the other one.
+func TestFetchFails(t *testing.T) {
+	t.Parallel()
+	s := fleettest.Start(t, nil)
+	var fails atomic.Bool
+	a := startGate(t, "a", s, func(o *Options) {
+		fetched(o)
+		o.FetchFails = func(list string) bool { return list == "web.list" && fails.Load() }
+	})
+	eventually(t, "the first gate fetches", func() bool { return a.Status().Connected && a.Fetches("web.list") })
+	b := startGate(t, "b", s, fetched)
+	eventually(t, "the second gate is connected", func() bool { return b.Status().Connected })
+	fails.Store(true)
+	eventually(t, "the second gate fetches", func() bool { return slices.Equal(fetcher(a, b), []string{"b"}) })
+	fails.Store(false)
+	b.stop()
+	eventually(t, "the first gate fetches again, after a while", func() bool { return a.Fetches("web.list") })
 }
 
 // TestLargeList edits a long managed list: deltas and, when they are many, snapshots.

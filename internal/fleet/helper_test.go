@@ -24,7 +24,7 @@ import (
 
 // quick are the times of tests.
 var quick = times{
-	resync: 200 * time.Millisecond, presence: 200 * time.Millisecond, lease: time.Second, clean: time.Hour,
+	resync: 200 * time.Millisecond, presence: 200 * time.Millisecond, lease: time.Second, abstain: 3 * time.Second, clean: time.Hour,
 	orphan: time.Hour, edit: 20 * time.Second, grace: 200 * time.Millisecond, conflict: 20 * time.Second, retry: 50 * time.Millisecond,
 }
 

@@ -54,9 +54,15 @@ func (m *Member) renewAll(ctx context.Context, b *buckets) {
 	defer cancel()
 	keys := map[string]bool{cleaning: true}
 	for _, l := range m.all() {
-		if l.Kind == Fetched {
-			keys[leaseKey(l.Name)] = true
+		if l.Kind != Fetched {
+			continue
 		}
+		key := leaseKey(l.Name)
+		if m.o.FetchFails != nil && m.holds(key) && m.o.FetchFails(l.Name) {
+			m.log.Warn("this gate cannot fetch a list of the fleet, another one is to try", "list", l.Name)
+			m.giveBack(ctx, b, key)
+		}
+		keys[key] = true
 	}
 	m.mu.Lock()
 	for key := range m.leases {
@@ -64,9 +70,29 @@ func (m *Member) renewAll(ctx context.Context, b *buckets) {
 			delete(m.leases, key) // it ends by itself
 		}
 	}
+	for key, until := range m.abstains {
+		if !keys[key] || time.Now().After(until) {
+			delete(m.abstains, key)
+		}
+	}
+	for key := range m.abstains {
+		delete(keys, key)
+	}
 	m.mu.Unlock()
 	for key := range keys {
 		m.renew(ctx, b, key)
+	}
+}
+
+// giveBack gives a lease back, and leaves it to other members for some time.
+func (m *Member) giveBack(ctx context.Context, b *buckets, key string) {
+	m.mu.Lock()
+	l := m.leases[key]
+	delete(m.leases, key)
+	m.abstains[key] = time.Now().Add(m.o.times.abstain)
+	m.mu.Unlock()
+	if kv, err := m.leaseBucket(ctx, b); err == nil && l != nil {
+		_ = kv.Delete(ctx, key, jetstream.LastRevision(l.revision)) // else it ends by itself
 	}
 }
 

@@ -70,6 +70,7 @@ type Member struct {
 	clock    time.Duration   // the servers' clock minus the own
 	lists    map[string]*list
 	leases   map[string]*lease
+	abstains map[string]time.Time // leases that are left to others until then
 	state    map[string]*shared
 	unused   map[string]bool // keys of values that StateChanged did not take
 	outdated map[string]bool // keys of which the fleet has an older value
@@ -95,7 +96,7 @@ func Open(o Options) (*Member, error) {
 	}
 	m := &Member{
 		o: o, log: o.Logger, tree: atomicfile.In(o.StateDir), run: randomID(), changed: make(chan struct{}),
-		lists: map[string]*list{}, leases: map[string]*lease{}, state: map[string]*shared{}, unused: map[string]bool{}, outdated: map[string]bool{}, denied: map[string]bool{}, patience: minPatience,
+		lists: map[string]*list{}, leases: map[string]*lease{}, abstains: map[string]time.Time{}, state: map[string]*shared{}, unused: map[string]bool{}, outdated: map[string]bool{}, denied: map[string]bool{}, patience: minPatience,
 	}
 	if err := m.prepare(); err != nil {
 		return nil, fmt.Errorf("fleet: %w", err)

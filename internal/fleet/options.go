@@ -43,6 +43,10 @@ type Options struct {
 	// not need the value; after another error it gets it again later.
 	StateChanged func(key string, value json.RawMessage) error
 
+	// FetchFails, if not nil, reports whether this gate has tried in vain to fetch a list: then
+	// another one is to try.
+	FetchFails func(list string) bool
+
 	// FetchesChanged, if not nil, is called when [Member.Fetches] has another answer for a
 	// list.
 	FetchesChanged func(list string, fetches bool)
@@ -73,6 +77,7 @@ type times struct {
 	resync   time.Duration // between two looks at all keys
 	presence time.Duration // between two signs of life
 	lease    time.Duration // a lease counts that long
+	abstain  time.Duration // a member that cannot fetch a list leaves it to others that long
 	clean    time.Duration // between two removals of contents that nobody needs
 	orphan   time.Duration // a content that nobody needs is kept that long
 	edit     time.Duration // an edit waits that long for the fleet, apart from its size
@@ -87,6 +92,7 @@ func (t times) withDefaults() times {
 	def(&t.resync, 5*time.Second)
 	def(&t.presence, 10*time.Second)
 	def(&t.lease, 30*time.Second)
+	def(&t.abstain, 5*time.Minute)
 	def(&t.clean, 5*time.Minute)
 	def(&t.orphan, time.Hour)
 	def(&t.edit, 5*time.Second)

@@ -278,6 +278,7 @@ func (f *fleetPart) serve(ctx context.Context, server *fleetServer) error {
 	o.Accept = setup.FleetAccept(f.config, f.store)
 	o.Applied = func(string, *fleet.Version) { look() }
 	o.StateChanged = f.stateChanged(ctx, look)
+	o.FetchFails = f.fetchFails
 	o.FetchesChanged = func(string, bool) { f.updateFetches() }
 	o.Report = f.report
 	m, err := fleet.Open(o)
@@ -410,6 +411,15 @@ func (f *fleetPart) fetches(list string) bool {
 		return false
 	}
 	return m == nil || m.Fetches(list)
+}
+
+// maxFetchFailures is how often in a row this gate tries in vain to fetch a shared list, before
+// another gate tries.
+const maxFetchFailures = 3
+
+func (f *fleetPart) fetchFails(list string) bool {
+	s, ok := f.fetcher.Status(list)
+	return ok && s.Failures >= maxFetchFailures
 }
 
 // pause waits, or until ctx ends.
