@@ -164,8 +164,12 @@ func (g *adminHandler) Accept(ctx context.Context, name, sum string) (admin.Acce
 	} else if _, err = report.HeldSum(l); err == nil {
 		err = g.store.Accept(ctx, name)
 	}
-	if err == nil {
-		l, err = g.list(name)
+	if want := cmp.Or(sum, l.HeldSum); err == nil || want != "" {
+		now, listErr := g.list(name)
+		if listErr == nil && now.Sum == want { // perhaps since the fleet has told this gate, too
+			err = nil
+		}
+		l, err = now, errors.Join(err, listErr)
 	}
 	if err != nil {
 		return admin.Accepted{}, err

@@ -73,6 +73,10 @@ func (f *fleetPart) status(ctx context.Context) admin.Fleet {
 		s.MembersError = err.Error()
 	}
 	s.Members = members
+	own := func(p fleet.Presence) bool { return p.Name == s.Name }
+	if i := slices.IndexFunc(members, own); i >= 0 && !slices.ContainsFunc(members[i+1:], own) {
+		members[i].Lists = s.Lists // the sign of life is some seconds old
+	}
 	s.Problems = append(s.Problems, fleet.Problems(members)...)
 	s.Problems = append(s.Problems, reported(members)...)
 	s.Problems = append(s.Problems, brokenServers(members, s.Name)...)
@@ -225,13 +229,17 @@ func differing(m *fleet.Member) (names []string) {
 	return names
 }
 
+// joinWait bounds how long a gate that joins waits for the fleet: a server in it starts first, and
+// the servers may elect a leader.
+const joinWait = 30 * time.Second
+
 // connected waits until the gate is connected to the fleet.
 func (f *fleetPart) connected(ctx context.Context) (*fleet.Member, error) {
 	m, err := f.wait(ctx)
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, fleetWait)
+	ctx, cancel := context.WithTimeout(ctx, joinWait)
 	defer cancel()
 	for !m.Status().Connected {
 		pause(ctx, fleetLockPoll)

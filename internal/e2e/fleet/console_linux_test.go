@@ -35,7 +35,7 @@ func startSites(t *testing.T, n *harness.NATS, names ...string) (all []site) {
 	}
 	for i, m := range members {
 		m.Addr = m.WaitListening()
-		all[i].api.Token = m.AddToken("tests", "admin")
+		all[i].api.Token = m.AddToken("tests-"+m.name, "admin") // of one set of accounts
 	}
 	waitEqual(t, members...)
 	members[0].Lists(t, 0, "add", "spam.example", "--reason", "unsolicited mail")

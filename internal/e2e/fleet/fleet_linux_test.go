@@ -8,11 +8,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"spamgate/internal/admin"
 	"spamgate/internal/e2e/harness"
+	"spamgate/internal/fleet"
 )
 
 // member is a gate of a fleet.
@@ -63,6 +65,7 @@ func waitEqual(t *testing.T, members ...*member) admin.Fleet {
 		sum := ""
 		for _, m := range members {
 			f = m.status()
+			f.Lists = slices.DeleteFunc(f.Lists, func(l fleet.ListStatus) bool { return l.Name != "shared" })
 			if f.State != admin.FleetConnected || len(f.Lists) != 1 || f.Lists[0].Sequence == 0 || f.Lists[0].Behind || f.Lists[0].Error != "" {
 				return false
 			}

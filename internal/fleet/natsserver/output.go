@@ -78,7 +78,7 @@ func (o *output) recent(age time.Duration) string {
 // usual are parts of texts of each start, until the servers have met; later the status says it.
 var usual = []string{
 	"Waiting for routing to be established", "JetStream has not established contact with a meta leader", " is not current: ",
-	"Metalayer blocking snapshot", "will rebuild", "Recovering stream state from index errored",
+	"Metalayer blocking snapshot", "resetting first sequence", "will rebuild", "Recovering stream state from index errored",
 }
 
 // attempt is in the text of each attempt to connect.
