@@ -75,7 +75,7 @@ func TestNewGate(t *testing.T) {
 		}
 	}
 	here := fresh.WaitRecord("the shared lists are here")
-	t.Logf("%d entries: a new gate serves %v after its start; the list was there %v after it began to wait", entries, took.Round(time.Millisecond), here["after"])
+	t.Logf("%d entries: a new gate serves %v after its start; the list was there %v after it began to wait", entries, took.Round(time.Millisecond), time.Duration(here["after"].(float64)).Round(time.Millisecond))
 	waitEqual(t, old, &member{fresh, "mx2"})
 }
 
