@@ -32,7 +32,7 @@ NATS server of your own, that server's configuration says who may do what
 
 Exit codes: 0 written; 2 an error: nothing is overwritten.`,
 		Example: `  spamgate fleet member mx4
-  spamgate fleet member dmz1 --read-only --dir /root/dmz1`,
+  spamgate fleet member dmz1 --read-only --dir new/dmz1`,
 		Args: cobra.ExactArgs(1),
 	}
 	cmd.Flags().StringVarP(&dir, "dir", "d", "", "the new `DIR` for the files (default: NAME)")
