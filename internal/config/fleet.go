@@ -241,6 +241,9 @@ func (d *document) fleetAddr(path, addr, example string) {
 	if err == nil && addr == Systemd {
 		err = errors.New("belongs to [listen] or a [[listener]]")
 	}
+	if _, port, _ := net.SplitHostPort(addr); err == nil && port == "0" {
+		err = errors.New("has no port where others find the server")
+	}
 	if err != nil {
 		d.fail(path, fmt.Sprintf("%q %v", addr, err), fmt.Sprintf("write %q, with the port that this server is to have", example))
 		return
