@@ -103,14 +103,16 @@ const proberBatch = 1024
 // reads entries from a random place of the index on, where they stand in the order of
 // a keyed hash: a random sample. A list without enough entries is read again, but in
 // all no more than four times as many entries as probes: the changes of a dense list,
-// such as numbers in a row, mostly lead to other entries.
+// such as numbers in a row, mostly lead to other entries. A change that no entry of the
+// list allows is not tried again.
 func (p *prober) list(ctx context.Context, x *Index, share int) error {
 	want := make([]int, len(changes))
 	for i, t := range p.tallies {
 		want[i] = t.Probes + share
 	}
+	allowed := make([]bool, len(changes))
 	from := p.r.Uint64()
-	for read := 0; read < 4*share; {
+	for read, keys := 0, int(x.keys()); read < 4*share; {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
@@ -125,11 +127,15 @@ func (p *prober) list(ctx context.Context, x *Index, share int) error {
 				if p.tallies[i].Probes >= want[i] {
 					break
 				}
-				if err := p.ask(i, key, x.keys()); err != nil {
+				changed, err := p.ask(i, key, x.keys())
+				if err != nil {
 					return err
 				}
+				allowed[i] = allowed[i] || changed
 			}
-			done = done && p.tallies[i].Probes >= want[i]
+			// The first batch may begin anywhere, so that all entries were read after two rounds.
+			none := !allowed[i] && read >= 2*(keys+proberBatch)
+			done = done && (none || p.tallies[i].Probes >= want[i])
 		}
 		if done {
 			break
@@ -156,22 +162,23 @@ func (p *prober) read(x *Index, from uint64) (next uint64, n int, err error) {
 	return next, n, err
 }
 
-// ask asks the filter for one changed entry, unless a list holds it.
-func (p *prober) ask(i int, key []byte, keys uint64) error {
+// ask asks the filter for one changed entry, unless a list holds it. It reports whether the
+// entry allows the change.
+func (p *prober) ask(i int, key []byte, keys uint64) (changed bool, err error) {
 	probe, changed := changes[i].do(append(p.probe[:0], key...), keys, p.r)
 	p.probe = probe
 	if !changed {
-		return nil
+		return false, nil
 	}
 	if p.set.filter.mayContain(probe) {
 		held, err := p.set.holds(probe)
 		if err != nil || held {
-			return err
+			return true, err
 		}
 		p.tallies[i].False++
 	}
 	p.tallies[i].Probes++
-	return nil
+	return true, nil
 }
 
 // Probe measures the filter with changed entries, if its hashes may need that and it was
