@@ -83,7 +83,8 @@ func (v *View) questions(f *lookupState, stage verdict.Stage, a sender.Address) 
 	for i := range here.matches {
 		here.matches[i].Unproven = here.matches[i].ProvenBy != 0
 	}
-	decided := weigh(here.matches, here.overrides)
+	var decided verdict.Verdict
+	weigh(&decided, here.matches, here.overrides)
 	if decided.ClearsMessage || decided.Action == verdict.Reject || a.IsLiteral() {
 		return nil
 	}

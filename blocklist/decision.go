@@ -2,27 +2,36 @@ package blocklist
 
 import "spamgate/blocklist/verdict"
 
+// A Verdict has 256 bytes, and senders are judged deep in the stack of a connection. So these
+// functions fill in one of the caller.
+
 // weighAll decides about a sender, and those that forwarders wrapped into it.
 //
 // An allow match of the address itself shields the wrapped senders too, since forging it is
 // no harder. That of a wrapped sender, which only the forwarder could verify, cancels that
 // sender's block matches and nothing else.
-func weighAll(found []Found) verdict.Verdict {
-	d := weigh(found[0].matches, found[0].overrides)
+func weighAll(d *verdict.Verdict, found []Found) {
+	weigh(d, found[0].matches, found[0].overrides)
 	allowed := allows(d.Matches)
-	for _, f := range found[min(1, len(found)):] {
-		inner := weigh(f.matches, f.overrides)
-		if allowed {
-			inner = shield(inner)
-		}
-		d.Matches = append(d.Matches, inner.Matches...)
-		d.Monitored = append(d.Monitored, inner.Monitored...)
-		d.Shielded = d.Shielded || inner.Shielded
-		if inner.Action > d.Action {
-			d.Action, d.Match = inner.Action, inner.Match
-		}
+	for i := 1; i < len(found); i++ {
+		weighWrapped(d, &found[i], allowed)
 	}
-	return d
+}
+
+// weighWrapped adds to a verdict what the lists hold for a sender that a forwarder wrapped.
+func weighWrapped(d *verdict.Verdict, f *Found, allowed bool) {
+	var inner verdict.Verdict
+	weigh(&inner, f.matches, f.overrides)
+	if allowed {
+		shield(&inner)
+	}
+	d.Matches = append(d.Matches, inner.Matches...)
+	d.Monitored = append(d.Monitored, inner.Monitored...)
+	d.Shielded = d.Shielded || inner.Shielded
+	if inner.Action > d.Action {
+		d.Action = inner.Action
+		d.Match = inner.Match
+	}
 }
 
 // allows reports whether an allow match is among the matches that counts.
@@ -36,22 +45,23 @@ func allows(matches []verdict.Match) bool {
 }
 
 // shield cancels all block matches of a verdict.
-func shield(d verdict.Verdict) verdict.Verdict {
+func shield(d *verdict.Verdict) {
 	d.Shielded = d.Shielded || d.Action != verdict.Accept
-	d.Action, d.Match = verdict.Accept, verdict.Match{}
+	d.Action = verdict.Accept
+	d.Match = verdict.Match{}
 	for _, matches := range [][]verdict.Match{d.Matches, d.Monitored} {
 		for i := range matches {
 			matches[i].Shielded = !matches[i].Allow
 		}
 	}
-	return d
 }
 
 // weigh decides between the lists' own matches, which are in the order of the configuration,
 // and marks those that are shielded. Overrides are the indexes of matches from overriding
 // lists.
-func weigh(matches []verdict.Match, overrides []int) verdict.Verdict {
-	d := verdict.Verdict{Matches: matches}
+func weigh(d *verdict.Verdict, matches []verdict.Match, overrides []int) {
+	*d = verdict.Verdict{}
+	d.Matches = matches
 	shield := -1 // the strongest allow match
 	for _, i := range overrides {
 		if !matches[i].Unproven {
@@ -77,21 +87,21 @@ func weigh(matches []verdict.Match, overrides []int) verdict.Verdict {
 		case m.Shielded:
 			d.Shielded = true
 		case m.Action > d.Action:
-			d.Action, d.Match = m.Action, *m
+			d.Action = m.Action
+			d.Match = *m
 		}
 	}
 	if d.Action == verdict.Accept && shield >= 0 {
 		d.Match = matches[shield]
 	}
-	return d
 }
 
 // monitored returns what becomes of a verdict if every list only monitors.
-func monitored(would verdict.Verdict) verdict.Verdict {
-	d := would.Monitor()
-	if would.Proved != nil {
-		proved := would.Proved.Monitor()
-		d.Pending, d.Proved = would.Pending, &proved
+func monitored(d *verdict.Verdict) {
+	pending, ifProved := d.Pending, d.Proved
+	*d = d.Monitor()
+	if ifProved != nil {
+		proved := ifProved.Monitor()
+		d.Pending, d.Proved = pending, &proved
 	}
-	return d
 }

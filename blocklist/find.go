@@ -83,17 +83,21 @@ func (s *Set) found(stage verdict.Stage, f *lookupState) Found {
 //
 // Prove is asked about the i-th of them, and only if the verdict depends on the answer. If it
 // is nil, each proof is pending.
-func Decide(found []Found, prove func(i int, by verdict.Proofs) verdict.Proof) verdict.Verdict {
+func Decide(found []Found, prove func(i int, by verdict.Proofs) verdict.Proof) (d verdict.Verdict) {
 	n := 0
 	for i := range found {
 		n += len(found[i].matches)
 	}
 	if n == 0 {
-		return verdict.Verdict{} // exceptions only, or nothing
+		return d // exceptions only, or nothing
 	}
-	d := decideProving(found, prove)
+	if claims := claimsOf(found); claims == nil {
+		weighAll(&d, found)
+	} else {
+		decideProving(&d, found, claims, prove)
+	}
 	if found[0].monitor {
-		return monitored(d)
+		monitored(&d)
 	}
 	return d
 }
@@ -113,19 +117,18 @@ type claim struct {
 }
 
 // decideProving decides with proofs, and asks for those on which the verdict depends.
-func decideProving(found []Found, prove func(i int, by verdict.Proofs) verdict.Proof) verdict.Verdict {
-	claims := claimsOf(found)
-	if claims == nil {
-		return weighAll(found)
-	}
+func decideProving(d *verdict.Verdict, found []Found, claims []claim, prove func(i int, by verdict.Proofs) verdict.Proof) {
 	stage := found[0].stage
 	// with returns the verdict if the claims in these states hold.
-	with := func(states ...verdict.ProofState) verdict.Verdict {
-		return weighAll(proven(found, claims, states))
+	with := func(states ...verdict.ProofState) *verdict.Verdict {
+		v := new(verdict.Verdict)
+		weighAll(v, proven(found, claims, states))
+		return v
 	}
 	without, best := with(), with(verdict.NotProven)
 	if alike(stage, without, best) {
-		return without
+		*d = *without
+		return
 	}
 	var proofs []verdict.Proof
 	for i := range claims {
@@ -139,14 +142,15 @@ func decideProving(found []Found, prove func(i int, by verdict.Proofs) verdict.P
 			break
 		}
 	}
-	d := soften(with(verdict.Proven), with(verdict.Proven, verdict.ProofUnknown))
-	proved := soften(with(verdict.Proven, verdict.ProofPending), with(verdict.Proven, verdict.ProofPending, verdict.ProofUnknown))
+	*d = *with(verdict.Proven)
+	soften(d, with(verdict.Proven, verdict.ProofUnknown))
+	proved := with(verdict.Proven, verdict.ProofPending)
+	soften(proved, with(verdict.Proven, verdict.ProofPending, verdict.ProofUnknown))
 	d.Proofs = proofs
 	if !alike(stage, d, proved) {
 		proved.Proofs = proofs
-		d.Pending, d.Proved = true, &proved
+		d.Pending, d.Proved = true, proved
 	}
-	return d
 }
 
 // claimsOf returns each sender's different claims.
@@ -181,17 +185,16 @@ func proven(found []Found, claims []claim, states []verdict.ProofState) []Found 
 
 // alike reports whether two verdicts on a sender at a stage have the same consequences. Only
 // the reverse-path can clear the message.
-func alike(stage verdict.Stage, a, b verdict.Verdict) bool {
+func alike(stage verdict.Stage, a, b *verdict.Verdict) bool {
 	return a.Action == b.Action &&
 		(stage != verdict.Envelope || a.ClearsMessage == b.ClearsMessage && a.MayClear == b.MayClear)
 }
 
-// soften returns a verdict that defers what it would refuse for good, if the verdict with the
-// proofs that have no answer now would be milder.
-func soften(v, answered verdict.Verdict) verdict.Verdict {
+// soften makes a verdict defer what it would refuse for good, if the verdict with the proofs that
+// have no answer now would be milder.
+func soften(v, answered *verdict.Verdict) {
 	if answered.Action < v.Action && v.Action > verdict.Tag {
 		v.Action = verdict.Defer
 	}
 	v.MayClear = answered.ClearsMessage && !v.ClearsMessage
-	return v
 }

@@ -53,29 +53,40 @@ func (j *Asking) KeysOf(r verdict.Recipient) ([]string, error) { return j.here.K
 //
 // Only addresses as they were written are asked about. What servers may make of other text
 // is guessed, there is a lot of it, and it would tell others what the message says.
-func (j *Asking) Judge(ctx context.Context, m *verdict.Message, q verdict.Query) (verdict.Verdict, error) {
-	asks := j.asks(q)
-	switch {
-	case q.Reading != verdict.ReadAddress:
-		if asks {
-			for _, list := range j.here.viewFor(q.For).Asked(q.Stage) {
-				j.asker.Skipped(list)
-			}
-		}
-		return j.here.guess(q)
-	case asks && q.Stage == verdict.Header && m != nil:
+func (j *Asking) Judge(ctx context.Context, m *verdict.Message, q verdict.Query) (v verdict.Verdict, err error) {
+	if q.Reading != verdict.ReadAddress {
+		j.skip(&q)
+		err = j.here.guess(&q, &v)
+		return v, err
+	}
+	if q.Stage == verdict.Header && m != nil && j.asks(&q) {
 		j.ahead.Do(func() { j.askAhead(m.HeaderSenders) })
 	}
-	return j.here.judge(q, j.answers(ctx, q), j.proofs(ctx, m, q))
+	err = j.here.judge(&q, j.asked(ctx, m, &q), &v)
+	return v, err
+}
+
+// skip counts a sender that the lists in DNS are not asked about.
+func (j *Asking) skip(q *verdict.Query) {
+	if j.asks(q) {
+		for _, list := range j.here.viewFor(q).Asked(q.Stage) {
+			j.asker.Skipped(list)
+		}
+	}
 }
 
 // asks reports whether lists in DNS count for a sender.
-func (j *Asking) asks(q verdict.Query) bool {
-	return j.asker != nil && j.here.viewFor(q.For).Asks(q.Stage)
+func (j *Asking) asks(q *verdict.Query) bool {
+	return j.asker != nil && j.here.viewFor(q).Asks(q.Stage)
+}
+
+// asked returns who is asked about a sender.
+func (j *Asking) asked(ctx context.Context, m *verdict.Message, q *verdict.Query) asked {
+	return asked{j.answers(ctx, q), j.proofs(ctx, m, q.Stage)}
 }
 
 // answers returns the function that answers questions, nil if nobody does.
-func (j *Asking) answers(ctx context.Context, q verdict.Query) func([]blocklist.Question) {
+func (j *Asking) answers(ctx context.Context, q *verdict.Query) func([]blocklist.Question) {
 	if !j.asks(q) {
 		return nil
 	}
@@ -83,12 +94,12 @@ func (j *Asking) answers(ctx context.Context, q verdict.Query) func([]blocklist.
 }
 
 // proofs returns the function that proves senders, nil if nobody does.
-func (j *Asking) proofs(ctx context.Context, m *verdict.Message, q verdict.Query) func(sender.Address, verdict.Proofs) verdict.Proof {
+func (j *Asking) proofs(ctx context.Context, m *verdict.Message, stage verdict.Stage) func(sender.Address, verdict.Proofs) verdict.Proof {
 	if j.prover == nil || m == nil {
 		return nil
 	}
 	return func(a sender.Address, by verdict.Proofs) verdict.Proof {
-		return j.prover.Prove(ctx, m, q.Stage, a, by)
+		return j.prover.Prove(ctx, m, stage, a, by)
 	}
 }
 
@@ -141,5 +152,5 @@ func (j *Asking) askAhead(senders []verdict.HeaderSender) {
 
 // Trace looks up one sender as Judge does, and returns every step with the verdict.
 func (j *Asking) Trace(ctx context.Context, m *verdict.Message, q verdict.Query) ([]blocklist.Trace, error) {
-	return j.here.trace(q, j.answers(ctx, q), j.proofs(ctx, m, q))
+	return j.here.trace(&q, j.asked(ctx, m, &q))
 }

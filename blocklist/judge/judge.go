@@ -88,11 +88,19 @@ func (j Judge) KeysOf(r verdict.Recipient) ([]string, error) {
 }
 
 // Judge looks up one sender. It asks nobody, and does not allocate if no list knows the sender.
-func (j Judge) Judge(_ context.Context, _ *verdict.Message, q verdict.Query) (verdict.Verdict, error) {
+func (j Judge) Judge(_ context.Context, _ *verdict.Message, q verdict.Query) (v verdict.Verdict, err error) {
 	if q.Reading == verdict.ReadAddress {
-		return j.judge(q, nil, nil)
+		err = j.judge(&q, asked{}, &v)
+	} else {
+		err = j.guess(&q, &v)
 	}
-	return j.guess(q)
+	return v, err
+}
+
+// asked is who is asked about a sender beside the lists here. Either may be nil.
+type asked struct {
+	answer func([]blocklist.Question)
+	prove  func(sender.Address, verdict.Proofs) verdict.Proof
 }
 
 // maxWrapped bounds the senders that are judged because forwarders wrapped them into an
@@ -100,33 +108,47 @@ func (j Judge) Judge(_ context.Context, _ *verdict.Message, q verdict.Query) (ve
 const maxWrapped = 4
 
 // judge looks up an address as it was written, and the senders that forwarders wrapped into it.
-func (j Judge) judge(q verdict.Query, answer func([]blocklist.Question), prove func(sender.Address, verdict.Proofs) verdict.Proof) (verdict.Verdict, error) {
+// It sets the verdict, which is zero before.
+func (j Judge) judge(q *verdict.Query, by asked, v *verdict.Verdict) error {
 	a, err := sender.Parse(q.Address)
 	if err != nil {
-		return verdict.Verdict{}, err
+		return err
 	}
-	view, o := j.viewFor(q.For), blocklist.FindOptions{For: q.For.Keys, Answer: answer}
-	found, err := view.Find(q.Stage, a, o)
-	inner, _, wraps := sender.Unwrap(a, j.view.Wrappings())
-	switch {
-	case err != nil:
-		return finish(verdict.Verdict{}, err)
-	case !wraps && found.IsZero():
-		return verdict.Verdict{}, nil // as for nearly every sender
-	case !wraps:
+	found, err := j.find(q, a, by)
+	if err != nil {
+		return noAnswer(err)
+	}
+	if _, _, wraps := sender.Unwrap(a, j.view.Wrappings()); wraps {
+		return j.judgeWrapped(q, a, found, by, v)
+	}
+	if !found.IsZero() { // which is rare
 		one := [...]blocklist.Found{found}
-		return finish(blocklist.Decide(one[:], proveEach(prove, a)), nil)
+		decide(one[:], proveEach(by.prove, a), v)
 	}
+	return nil
+}
+
+// judgeWrapped looks up the senders that forwarders wrapped into an address, for which the lists
+// hold what was found.
+func (j Judge) judgeWrapped(q *verdict.Query, a sender.Address, found blocklist.Found, by asked, v *verdict.Verdict) error {
 	chain, all := []sender.Address{a}, []blocklist.Found{found}
+	inner, _, wraps := sender.Unwrap(a, j.view.Wrappings())
 	for wraps && len(all) <= maxWrapped {
-		if found, err = view.Find(q.Stage, inner, o); err != nil {
-			return finish(verdict.Verdict{}, err)
+		found, err := j.find(q, inner, by)
+		if err != nil {
+			return noAnswer(err)
 		}
 		found.Named(inner)
 		chain, all = append(chain, inner), append(all, found)
 		inner, _, wraps = sender.Unwrap(inner, j.view.Wrappings())
 	}
-	return finish(blocklist.Decide(all, proveEach(prove, chain...)), nil)
+	decide(all, proveEach(by.prove, chain...), v)
+	return nil
+}
+
+// find looks up one sender.
+func (j Judge) find(q *verdict.Query, a sender.Address, by asked) (blocklist.Found, error) {
+	return j.viewFor(q).Find(q.Stage, a, blocklist.FindOptions{For: q.For.Keys, Answer: by.answer})
 }
 
 // proveEach returns the function that proves one of several senders, nil if nobody does.
@@ -137,16 +159,17 @@ func proveEach(prove func(sender.Address, verdict.Proofs) verdict.Proof, chain .
 	return func(i int, by verdict.Proofs) verdict.Proof { return prove(chain[i], by) }
 }
 
-// viewFor returns the View of the lists that count for recipients.
-func (j Judge) viewFor(r verdict.For) *blocklist.View {
-	if r.Lists == nil {
+// viewFor returns the View of the lists that count for the recipients of a query.
+func (j Judge) viewFor(q *verdict.Query) *blocklist.View {
+	if q.For.Lists == nil {
 		return j.view
 	}
-	return j.view.Only(r.Lists)
+	return j.view.Only(q.For.Lists)
 }
 
-// guess looks up an address that may be a wrong guess, or of which only the domain counts.
-func (j Judge) guess(q verdict.Query) (verdict.Verdict, error) {
+// guess looks up an address that may be a wrong guess, or of which only the domain counts. It sets
+// the verdict, which is zero before.
+func (j Judge) guess(q *verdict.Query, v *verdict.Verdict) error {
 	o := blocklist.FindOptions{For: q.For.Keys, Blocks: q.Reading != verdict.ReadDomain}
 	address := q.Address
 	switch q.Reading {
@@ -159,40 +182,46 @@ func (j Judge) guess(q verdict.Query) (verdict.Verdict, error) {
 	}
 	if strings.HasSuffix(address, "@") {
 		if q.Reading == verdict.ReadName {
-			return verdict.Verdict{}, nil
+			return nil
 		}
 		address += "invalid" // a domain that nobody has, and that no key is made of
 		o.Kinds = sender.KindSet(0).With(sender.KindLocal)
 	}
 	a, err := sender.Parse(address)
 	if err != nil {
-		return verdict.Verdict{}, err
+		return err
 	}
-	found, err := j.viewFor(q.For).Find(q.Stage, a, o)
-	return finish(blocklist.Decide([]blocklist.Found{found}, nil), err)
+	found, err := j.viewFor(q).Find(q.Stage, a, o)
+	if err != nil {
+		return noAnswer(err)
+	}
+	if !found.IsZero() {
+		decide([]blocklist.Found{found}, nil, v)
+	}
+	return nil
 }
 
-// finish returns the verdict of a Judge on what a View says.
-func finish(v verdict.Verdict, err error) (verdict.Verdict, error) {
-	if err != nil {
-		return verdict.Verdict{}, fmt.Errorf("%w: %w", verdict.ErrNoAnswer, err)
-	}
+// noAnswer returns the error of a Judge for that of a View.
+func noAnswer(err error) error { return fmt.Errorf("%w: %w", verdict.ErrNoAnswer, err) }
+
+// decide sets the verdict of a Judge on what a View holds.
+func decide(found []blocklist.Found, prove func(int, verdict.Proofs) verdict.Proof, v *verdict.Verdict) {
+	*v = blocklist.Decide(found, prove)
 	shielded := func(m verdict.Match) bool { return m.Shielded }
 	v.Monitored = slices.DeleteFunc(v.Monitored, shielded)
 	if v.Proved != nil {
 		v.Proved.Monitored = slices.DeleteFunc(v.Proved.Monitored, shielded)
 	}
-	return v, nil
 }
 
 // Trace looks up one sender as Judge does. It returns every step: one Trace for the address,
 // with the verdict, and one for each sender that forwarders wrapped into it. It is counted
 // nowhere.
 func (j Judge) Trace(_ context.Context, _ *verdict.Message, q verdict.Query) ([]blocklist.Trace, error) {
-	return j.trace(q, nil, nil)
+	return j.trace(&q, asked{})
 }
 
-func (j Judge) trace(q verdict.Query, answer func([]blocklist.Question), prove func(sender.Address, verdict.Proofs) verdict.Proof) ([]blocklist.Trace, error) {
+func (j Judge) trace(q *verdict.Query, by asked) ([]blocklist.Trace, error) {
 	a, err := sender.Parse(q.Address)
 	if err != nil {
 		return nil, err
@@ -201,7 +230,7 @@ func (j Judge) trace(q verdict.Query, answer func([]blocklist.Question), prove f
 	var chain []sender.Address
 	var all []blocklist.Found
 	for {
-		t, found, err := j.viewFor(q.For).Trace(q.Stage, a, blocklist.FindOptions{For: q.For.Keys, Answer: answer})
+		t, found, err := j.viewFor(q).Trace(q.Stage, a, blocklist.FindOptions{For: q.For.Keys, Answer: by.answer})
 		if err != nil {
 			return nil, err
 		}
@@ -215,6 +244,6 @@ func (j Judge) trace(q verdict.Query, answer func([]blocklist.Question), prove f
 		}
 		traces[len(traces)-1].Wraps, a = scheme, inner
 	}
-	traces[0].Verdict = blocklist.Decide(all, proveEach(prove, chain...))
+	traces[0].Verdict = blocklist.Decide(all, proveEach(by.prove, chain...))
 	return traces, nil
 }

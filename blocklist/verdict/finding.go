@@ -24,31 +24,33 @@ func (f Finding) NoAnswer() bool { return errors.Is(f.Err, ErrNoAnswer) }
 // Strictest returns the finding whose action decides: the strictest, the first
 // of those alike. If nothing asks for an action it is the first finding that
 // an entry matched, else the zero Finding.
-func Strictest(findings []Finding) Finding {
-	var best Finding
-	for _, f := range findings {
-		switch {
-		case f.Verdict.Action > best.Verdict.Action:
-			best = f
-		case best.Verdict.Action == Accept && best.Verdict.Match.IsZero() && !f.Verdict.Match.IsZero():
-			best = f
-		}
-	}
-	return best
-}
+func Strictest(findings []Finding) Finding { return Decide(findings, false) }
 
 // Decide returns the finding that decides for recipients that are all reachable by every
 // sender (exempt) or not. For exempt recipients nothing stricter than Tag counts.
 func Decide(findings []Finding, exempt bool) Finding {
-	best := Strictest(findings)
-	if !exempt || best.Verdict.Action <= Tag {
-		return best
+	all := make([]*Finding, len(findings))
+	for i := range findings {
+		all[i] = &findings[i]
 	}
-	var mild []Finding
+	if best := Deciding(all, exempt); best != nil {
+		return *best
+	}
+	return Finding{}
+}
+
+// Deciding is Decide without copies, since a Finding is large. It returns nil for the zero
+// Finding.
+func Deciding(findings []*Finding, exempt bool) *Finding {
+	var best *Finding
+	action, matched := Accept, false // of the best
 	for _, f := range findings {
-		if f.Verdict.Action <= Tag {
-			mild = append(mild, f)
+		matches := f.Verdict.Match.List != ""
+		switch {
+		case exempt && f.Verdict.Action > Tag: // does not count
+		case f.Verdict.Action > action, action == Accept && !matched && matches:
+			best, action, matched = f, f.Verdict.Action, matches
 		}
 	}
-	return Strictest(mild)
+	return best
 }

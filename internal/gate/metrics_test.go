@@ -44,11 +44,11 @@ func TestDecided(t *testing.T) {
 		{Action: verdict.Tag, Match: match("blocked", verdict.Tag), Monitored: []verdict.Match{match("tried", verdict.Accept)}},
 	}
 	for i := range verdicts {
-		m.decided(verdict.Query{Stage: verdict.Header}, &verdicts[i], nil)
+		m.decided(&verdict.Query{Stage: verdict.Header}, &verdicts[i], nil)
 	}
-	m.decided(verdict.Query{Stage: verdict.Envelope}, &verdict.Verdict{}, errors.New("no address"))
+	m.decided(&verdict.Query{Stage: verdict.Envelope}, &verdict.Verdict{}, errors.New("no address"))
 	for range 2 {
-		m.decided(verdict.Query{Stage: verdict.Envelope}, &verdict.Verdict{}, fmt.Errorf("damaged: %w", verdict.ErrNoAnswer))
+		m.decided(&verdict.Query{Stage: verdict.Envelope}, &verdict.Verdict{}, fmt.Errorf("damaged: %w", verdict.ErrNoAnswer))
 	}
 	for _, want := range []struct {
 		stage, list, action string
@@ -98,7 +98,7 @@ func TestMetered(t *testing.T) {
 	var sorts [4]uint64
 	for i := range 4 * lookups {
 		before := timed()
-		if _, err := (metered{judge.New(set.Only(nil)), m}).Judge(t.Context(), nil, verdict.Query{Stage: verdict.Header, Address: "someone@example.org"}); err != nil {
+		if _, err := (&metered{judge.New(set.Only(nil)), m}).Judge(t.Context(), nil, verdict.Query{Stage: verdict.Header, Address: "someone@example.org"}); err != nil {
 			t.Fatal(err)
 		}
 		sorts[i%4] += timed() - before
@@ -161,7 +161,7 @@ func BenchmarkMetered(b *testing.B) {
 		for _, j := range []struct {
 			name  string
 			judge verdict.Judge
-		}{{"plain", plain}, {"metered", metered{plain, newMetrics()}}} {
+		}{{"plain", plain}, {"metered", &metered{plain, newMetrics()}}} {
 			b.Run(sender.name+"/"+j.name, func(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {
