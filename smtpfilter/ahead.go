@@ -14,26 +14,26 @@ import (
 // proof holds, if all do, or some. A recipient for whom the message is refused only if a proof
 // does not hold has none.
 func (c *Classes) TagsAhead(used []*Class) []string {
-	var findings []verdict.Finding
+	var tags []string
 	for _, class := range unique(used) {
-		if f := class.decidesProved(); f.Verdict.Action >= verdict.Defer {
-			f.Verdict.Action = verdict.Tag
-			findings = append(findings, f)
+		if f := class.decidingProved(); f.Verdict.Action >= verdict.Defer {
+			v := f.Verdict
+			v.Action = verdict.Tag
+			tags = addTag(tags, &v)
 		}
-		for _, f := range append([]verdict.Finding{class.Envelope}, class.Header...) {
-			findings = append(findings, f)
+		for _, f := range class.findings() {
+			tags = addTag(tags, &f.Verdict)
 			if !f.Verdict.Pending {
 				continue
 			}
-			findings = append(findings, proved(f))
+			tags = addTag(tags, proved(&f.Verdict))
 			for _, m := range f.Verdict.Matches {
 				if m.Action == verdict.Tag && !m.Shielded && !m.Monitor {
-					findings = append(findings, verdict.Finding{Verdict: verdict.Verdict{Action: verdict.Tag, Match: m, Pending: true}})
+					tags = addTag(tags, &verdict.Verdict{Action: verdict.Tag, Match: m, Pending: true})
 				}
 			}
 		}
 	}
-	tags := Tags(verdict.Finding{}, findings)
 	return slices.DeleteFunc(tags, func(tag string) bool {
 		plain, pending := strings.CutSuffix(tag, proofPending)
 		return pending && slices.Contains(tags, plain)
@@ -43,33 +43,34 @@ func (c *Classes) TagsAhead(used []*Class) []string {
 // DecideWhole decides about a message that the next hop has with these tags, but for its end.
 // Used are the classes of the recipients it has the message for: it cannot forget some of them
 // alone, nor can the message be tagged any more.
-func (c *Classes) DecideWhole(used []*Class, tags []string) Conclusion {
+func (c *Classes) DecideWhole(used []*Class, tags []string) (d Conclusion) {
 	classes := unique(used)
-	var against []verdict.Finding
+	var against []*verdict.Finding
 	for _, class := range classes {
-		if f := class.Decides(); f.Verdict.Action >= verdict.Discard && !marks(tags, f) {
+		if f := class.deciding(); f.Verdict.Action >= verdict.Discard && !marks(tags, f) {
 			against = append(against, f)
 		}
 	}
-	d := Conclusion{Finding: verdict.Strictest(against), Mixed: len(against) < len(classes), Tags: tags}
-	switch {
-	case against == nil:
-		d = c.Decide(classes)
+	if against == nil {
+		c.conclude(&d, classes)
 		d.Tags = tags
-	case d.Mixed && d.Finding.Verdict.Action == verdict.Discard:
+		return d
+	}
+	d.Finding, d.Mixed, d.Tags = *verdict.Deciding(against, false), len(against) < len(classes), tags
+	if d.Mixed && d.Finding.Verdict.Action == verdict.Discard {
 		d.Finding.Verdict.Action = verdict.Reject
 	}
 	return d
 }
 
 // marks reports whether there is the tag of a finding that would refuse the message.
-func marks(tags []string, f verdict.Finding) bool {
-	tag := tagValue(f.Verdict.Match)
+func marks(tags []string, f *verdict.Finding) bool {
+	tag := tagValue(&f.Verdict.Match)
 	return f.Verdict.Action != verdict.Discard && (slices.Contains(tags, tag) || slices.Contains(tags, tag+proofPending))
 }
 
 // Dropped reports whether the message is discarded for the recipients of the class, whatever is
 // proven.
 func (c *Class) Dropped() bool {
-	return c.Decides().Verdict.Action == verdict.Discard && c.decidesProved().Verdict.Action == verdict.Discard
+	return c.deciding().Verdict.Action == verdict.Discard && c.decidingProved().Verdict.Action == verdict.Discard
 }

@@ -42,7 +42,8 @@ type Class struct {
 // Begin begins a message: it judges the reverse-path for recipients without a say. The Judge is
 // nil if the client is exempt.
 func (c *Classes) Begin(ctx context.Context, p *Policy, j verdict.Judge, m *verdict.Message) {
-	*c = Classes{policy: p, judge: j, message: m}
+	*c = Classes{}
+	c.policy, c.judge, c.message = p, j, m
 	c.judgeEnvelope(ctx, &c.plain)
 }
 
@@ -67,64 +68,72 @@ const MaxClasses = 1000
 // Of returns the class of a recipient. It judges the reverse-path for a new one.
 func (c *Classes) Of(ctx context.Context, rcpt verdict.Recipient) *Class {
 	if Ambiguous(rcpt) {
-		class, err := c.classOfAmbiguous(rcpt)
-		return c.known(ctx, class, err)
+		of, err := c.sayOfAmbiguous(rcpt)
+		return c.known(ctx, &of, err)
 	}
 	rule := c.policy.RuleOf(rcpt)
-	class := Class{Rule: rule, Exempt: c.policy.ExemptRecipient(rcpt) || rule != nil && rule.Exempt}
+	of := say{rule: rule, exempt: c.policy.ExemptRecipient(rcpt) || rule != nil && rule.Exempt}
 	if rule != nil {
-		class.For.Lists = rule.Lists
+		of.to.Lists = rule.Lists
 	}
 	var err error
 	if j, ok := c.judge.(verdict.RecipientJudge); ok {
-		class.For.Keys, err = j.KeysOf(rcpt)
+		of.to.Keys, err = j.KeysOf(rcpt)
 	}
-	return c.known(ctx, class, err)
+	return c.known(ctx, &of, err)
+}
+
+// say is what counts for recipients: their class before it is judged.
+type say struct {
+	rule   *RecipientRule
+	exempt bool
+	to     verdict.For
 }
 
 // known returns the class of recipients, which is judged if it is new. The error says that the
 // lists could not be asked about the recipient.
-func (c *Classes) known(ctx context.Context, class Class, err error) *Class {
-	if class.Rule == nil && !class.Exempt && class.For.Keys == nil && class.For.Others == nil && err == nil {
+func (c *Classes) known(ctx context.Context, of *say, err error) *Class {
+	if of.rule == nil && !of.exempt && of.to.Keys == nil && of.to.Others == nil && err == nil {
 		return &c.plain
 	}
-	return c.other(ctx, class, err)
+	return c.other(ctx, of, err)
 }
 
 // other returns the class of recipients that have a say, or are exempt.
-func (c *Classes) other(ctx context.Context, class Class, err error) *Class {
-	key := class.key()
+func (c *Classes) other(ctx context.Context, of *say, err error) *Class {
+	key := of.key()
 	if known := c.more[key]; known != nil && err == nil {
 		return known
 	}
-	if class.Envelope = c.plain.Envelope; err != nil {
+	class := &Class{Rule: of.rule, Exempt: of.exempt, For: of.to, Envelope: c.plain.Envelope}
+	if err != nil {
 		class.Envelope.Verdict, class.Envelope.Err = verdict.Verdict{Action: verdict.Defer}, err
-		return &class // and the next attempt asks again
+		return class // and the next attempt asks again
 	}
-	if class.Rule != nil || class.For.Keys != nil || class.For.Others != nil {
-		c.judgeEnvelope(ctx, &class)
+	if of.rule != nil || of.to.Keys != nil || of.to.Others != nil {
+		c.judgeEnvelope(ctx, class)
 	}
 	if c.more == nil {
 		c.more = map[string]*Class{}
 	}
 	if len(c.more) < MaxClasses {
-		c.more[key] = &class
+		c.more[key] = class
 	}
-	return &class
+	return class
 }
 
 // key returns what tells classes apart. No name of a rule and no key of a recipient has a line
 // feed.
-func (c *Class) key() string {
+func (s *say) key() string {
 	name := ""
-	if c.Rule != nil {
-		name = c.Rule.Name
+	if s.rule != nil {
+		name = s.rule.Name
 	}
 	exempt := ""
-	if c.Exempt {
+	if s.exempt {
 		exempt = "exempt"
 	}
-	return name + "\n" + exempt + "\n" + keysText(c.For)
+	return name + "\n" + exempt + "\n" + keysText(&s.to)
 }
 
 // judgeEnvelope judges the reverse-path for a class.
@@ -133,23 +142,31 @@ func (c *Classes) judgeEnvelope(ctx context.Context, class *Class) {
 		class.Envelope = verdict.Finding{Identity: verdict.EnvelopeIdentity, Address: c.message.ReversePath}
 		return
 	}
-	class.Envelope = class.Applied(c.policy.JudgeEnvelope(ctx, c.judge, c.message, class.For))
+	a := asker{ctx, c.judge, c.message, &class.For}
+	a.judgeEnvelope(&class.Envelope)
+	class.apply(&class.Envelope)
 }
 
 // Applied returns a finding as it counts for the class.
 func (c *Class) Applied(f verdict.Finding) verdict.Finding {
-	if c.Rule != nil {
-		f.Policy = c.Rule.Name
+	c.apply(&f)
+	return f
+}
+
+// apply makes of a finding what counts for the class.
+func (c *Class) apply(f *verdict.Finding) {
+	if c.Rule == nil {
+		return
 	}
+	f.Policy = c.Rule.Name
 	switch {
-	case f.Err != nil || c.Rule == nil:
+	case f.Err != nil:
 	case c.Exempt: // what refuses other mail counts for nothing, so that a bound must not make a tag of it
 		unbounded := RecipientRule{Monitor: c.Rule.Monitor}
-		f.Verdict = unbounded.apply(f.Verdict)
+		unbounded.apply(&f.Verdict)
 	default:
-		f.Verdict = c.Rule.apply(f.Verdict)
+		c.Rule.apply(&f.Verdict)
 	}
-	return f
 }
 
 // unique returns each of the classes once.
@@ -172,7 +189,7 @@ func unique(used []*Class) []*Class {
 
 // JudgesHeader reports whether the header is judged for any of the classes.
 func (c *Classes) JudgesHeader(used []*Class) bool {
-	return c.judge != nil && slices.ContainsFunc(used, func(class *Class) bool { return c.policy.JudgesHeader(class.Envelope) })
+	return c.judge != nil && slices.ContainsFunc(used, func(class *Class) bool { return c.policy.judgesHeader(&class.Envelope) })
 }
 
 // ReadSignatures notes what a header section says of proofs, and judges the reverse-path again
@@ -198,53 +215,60 @@ func (c *Classes) judgePending(ctx context.Context, classes []*Class) {
 // JudgeHeader judges the senders in a header for the classes of the recipients, see
 // [Policy.JudgeHeader]. It returns the findings for all of them, for the log.
 func (c *Classes) JudgeHeader(ctx context.Context, senders *HeaderSenders, used []*Class) HeaderFindings {
+	var all HeaderFindings
+	c.judgeSenders(ctx, senders, used, &all)
+	return all
+}
+
+// judgeSenders adds to all what JudgeHeader returns.
+func (c *Classes) judgeSenders(ctx context.Context, senders *HeaderSenders, used []*Class, all *HeaderFindings) {
 	c.senders = senders
 	classes := unique(used)
 	for _, class := range classes {
 		class.Header = nil
 	}
-	return c.judgeHeader(ctx, classes)
+	c.judgeHeader(ctx, classes, all)
 }
 
 // judgeHeader judges the senders in the header. If that becomes too costly, the classes that
 // were not judged to the end keep the findings that they had.
-func (c *Classes) judgeHeader(ctx context.Context, classes []*Class) HeaderFindings {
-	var all HeaderFindings
+func (c *Classes) judgeHeader(ctx context.Context, classes []*Class, all *HeaderFindings) {
 	if len(classes) == 1 { // as for nearly every message
 		class := classes[0]
-		if c.policy.JudgesHeader(class.Envelope) {
+		if c.policy.judgesHeader(&class.Envelope) {
 			c.senders.begin(0)
-			for f := range c.policy.JudgeHeader(ctx, c.judge, c.message, c.senders, class.For) {
-				all.Add(class.Applied(f))
+			for f := range c.policy.judgeHeader(ctx, c.judge, c.message, c.senders, &class.For) {
+				class.apply(f)
+				all.add(f)
 			}
 			if !c.senders.TooMany() {
 				class.Header = all.Deciding
 			}
 		}
-		return all
+		return
 	}
 	for i, alike := range c.groups(classes) {
 		c.senders.begin(i)
-		c.judgeAlike(ctx, alike, &all, i == 0)
+		c.judgeAlike(ctx, alike, all, i == 0)
 		if c.senders.TooMany() {
-			break
+			return
 		}
 	}
-	return all
 }
 
 // judgeAlike judges the senders in a header for classes for which the Judge says the same. All
 // gets the findings of the first class of the first ones, and what monitors for the others.
 func (c *Classes) judgeAlike(ctx context.Context, alike []*Class, all *HeaderFindings, first bool) {
 	summaries := make([]HeaderFindings, len(alike))
-	for f := range c.policy.JudgeHeader(ctx, c.judge, c.message, c.senders, alike[0].For) {
+	for f := range c.policy.judgeHeader(ctx, c.judge, c.message, c.senders, &alike[0].For) {
 		for k, class := range alike {
-			of := class.Applied(f)
-			summaries[k].Add(of)
+			of := *f
+			class.apply(&of)
+			summaries[k].add(&of)
 			if first && k == 0 {
-				all.Add(of)
+				all.add(&of)
 			} else {
-				all.monitor(of)
+				all.monitor(&of)
 			}
 		}
 	}
@@ -262,10 +286,10 @@ func (c *Classes) groups(classes []*Class) [][]*Class {
 	var groups [][]*Class
 	index := map[string]int{}
 	for _, class := range classes {
-		if !c.policy.JudgesHeader(class.Envelope) {
+		if !c.policy.judgesHeader(&class.Envelope) {
 			continue
 		}
-		key := keysText(class.For)
+		key := keysText(&class.For)
 		if class.For.Lists != nil {
 			key += "\n\n" + strings.Join(class.For.Lists, "\n")
 		}
@@ -283,7 +307,7 @@ func (c *Classes) groups(classes []*Class) [][]*Class {
 func (c *Classes) Awaited(used []*Class) []string {
 	var domains []string
 	for _, class := range unique(used) {
-		for _, f := range append([]verdict.Finding{class.Envelope}, class.Header...) {
+		for _, f := range class.findings() {
 			if !f.Verdict.Pending {
 				continue
 			}
@@ -307,11 +331,11 @@ func (c *Classes) Finish(ctx context.Context, signatures []verdict.Signature, us
 		switch {
 		case class.Envelope.Verdict.ClearsMessage:
 			class.Header = nil
-		case slices.ContainsFunc(class.Header, func(f verdict.Finding) bool { return f.Verdict.Pending }):
+		case anyPending(class.Header):
 			again = append(again, class)
 		}
 	}
 	if again != nil {
-		c.judgeHeader(ctx, again)
+		c.judgeHeader(ctx, again, new(HeaderFindings))
 	}
 }

@@ -28,49 +28,61 @@ func (d *Conclusion) Refuses() bool { return d.Finding.Verdict.Action >= verdict
 // Decide decides about a message for the recipients of the classes, with the senders that were
 // judged so far. A proof that is pending does not hold.
 func (c *Classes) Decide(used []*Class) Conclusion {
+	var d Conclusion
+	c.conclude(&d, used)
+	return d
+}
+
+// conclude sets d to what Decide returns.
+func (c *Classes) conclude(d *Conclusion, used []*Class) {
 	classes := unique(used)
-	d := c.decide(classes, (*Class).Decides)
-	if !slices.ContainsFunc(classes, (*Class).pending) {
-		return d
+	*d = Conclusion{}
+	c.decide(d, classes, (*Class).deciding)
+	if slices.ContainsFunc(classes, (*Class).pending) {
+		c.decidePending(d, classes)
 	}
-	best := c.decide(classes, (*Class).decidesProved)
+}
+
+// decidePending completes a decision if verdicts are pending.
+func (c *Classes) decidePending(d *Conclusion, classes []*Class) {
+	var best Conclusion
+	c.decide(&best, classes, (*Class).decidingProved)
 	if best.Refuses() && best.Finding.Verdict.Action == d.Finding.Verdict.Action {
-		return best // it is refused in any case, and this is why
+		*d = best // it is refused in any case, and this is why
+		return
 	}
 	d.Pending = slices.ContainsFunc(classes, func(class *Class) bool {
-		return class.Decides().Verdict.Action != class.decidesProved().Verdict.Action
+		return class.deciding().Verdict.Action != class.decidingProved().Verdict.Action
 	})
-	return d
 }
 
 // AssumeProved takes the pending proofs for proven, for a door that sees no more of the message.
 func (c *Classes) AssumeProved(used []*Class) {
 	for _, class := range unique(used) {
-		if class.Envelope = proved(class.Envelope); class.Envelope.Verdict.ClearsMessage {
-			class.Header = nil
+		for _, f := range class.findings() {
+			f.Verdict = *proved(&f.Verdict)
 		}
-		for i := range class.Header {
-			class.Header[i] = proved(class.Header[i])
+		if class.Envelope.Verdict.ClearsMessage {
+			class.Header = nil
 		}
 	}
 }
 
 // decide decides by the finding that decides for each class.
-func (c *Classes) decide(classes []*Class, decides func(*Class) verdict.Finding) Conclusion {
-	var d Conclusion
+func (c *Classes) decide(d *Conclusion, classes []*Class, deciding func(*Class) *verdict.Finding) {
 	if len(classes) == 1 { // as for nearly every message
-		if d.Finding = decides(classes[0]); !d.Refuses() {
+		if d.Finding = *deciding(classes[0]); !d.Refuses() {
 			d.Tags = tagsOf(classes, nil)
 		}
-		return d
+		return
 	}
 	var refusals, passes []verdict.Finding
 	for _, class := range classes {
-		f := decides(class)
+		f := deciding(class)
 		if f.Verdict.Action >= verdict.Defer {
-			refusals = append(refusals, f)
+			refusals = append(refusals, *f)
 		} else {
-			passes = append(passes, f)
+			passes = append(passes, *f)
 		}
 	}
 	d.Finding = verdict.Strictest(passes)
@@ -78,10 +90,9 @@ func (c *Classes) decide(classes []*Class, decides func(*Class) verdict.Finding)
 	mixed := slices.ContainsFunc(passes, takes)
 	if len(refusals) > 0 && (!mixed || c.policy.MixedHeaders == MixedRefuse || slices.ContainsFunc(refusals, verdict.Finding.NoAnswer)) {
 		d.Finding, d.Mixed = verdict.Strictest(refusals), mixed
-		return d
+		return
 	}
 	d.Tags = tagsOf(classes, refusals)
-	return d
 }
 
 // tagsOf returns the tags of a message for the recipients of the classes, some of whom refuse
@@ -94,10 +105,14 @@ func tagsOf(classes []*Class, refusals []verdict.Finding) []string {
 		}
 	}
 	for _, f := range refusals {
-		add(TagOf(f))
+		add(tagOf(&f.Verdict))
 	}
 	for _, class := range classes {
-		for _, tag := range Tags(class.Envelope, class.Header) {
+		var own []string
+		for _, f := range class.findings() {
+			own = addTag(own, &f.Verdict)
+		}
+		for _, tag := range own {
 			add(tag)
 		}
 	}
@@ -106,38 +121,87 @@ func tagsOf(classes []*Class, refusals []verdict.Finding) []string {
 
 // Decides returns the finding that decides for the recipients of the class. A proof that is
 // pending does not hold.
-func (c *Class) Decides() verdict.Finding { return c.decides(c.Envelope, c.Header) }
+func (c *Class) Decides() verdict.Finding { return *c.deciding() }
 
-// decidesProved returns the finding that decides if all pending proofs hold.
-func (c *Class) decidesProved() verdict.Finding {
-	envelope := proved(c.Envelope)
-	if envelope.Verdict.ClearsMessage {
-		return c.decides(envelope, nil)
-	}
-	findings := make([]verdict.Finding, len(c.Header))
-	for i, f := range c.Header {
-		findings[i] = proved(f)
-	}
-	return c.decides(envelope, findings)
+// deciding returns the same. It must not be changed.
+func (c *Class) deciding() *verdict.Finding {
+	return c.decide(c.findings(), c.Envelope.Verdict.MayClear)
 }
 
-func (c *Class) decides(envelope verdict.Finding, findings []verdict.Finding) verdict.Finding {
-	of := verdict.Decide(append([]verdict.Finding{envelope}, findings...), c.Exempt)
-	if envelope.Verdict.MayClear && of.Identity != verdict.EnvelopeIdentity && of.Verdict.Action > verdict.Tag {
-		of.Verdict.Action = verdict.Defer
+// decidingProved returns the finding that decides if all pending proofs hold.
+func (c *Class) decidingProved() *verdict.Finding {
+	return c.decide(c.findingsProved(), proved(&c.Envelope.Verdict).MayClear)
+}
+
+// noFinding is the finding about no sender. It must not be changed.
+var noFinding verdict.Finding
+
+// decide returns the one of the findings that decides. MayClear is that of the reverse-path.
+func (c *Class) decide(findings []*verdict.Finding, mayClear bool) *verdict.Finding {
+	of := verdict.Deciding(findings, c.Exempt)
+	switch {
+	case of == nil:
+		return &noFinding
+	case mayClear && of.Identity != verdict.EnvelopeIdentity && of.Verdict.Action > verdict.Tag:
+		deferred := *of
+		deferred.Verdict.Action = verdict.Defer
+		return &deferred
 	}
 	return of
 }
 
-// pending reports whether a verdict on a sender is pending.
-func (c *Class) pending() bool {
-	return c.Envelope.Verdict.Pending || slices.ContainsFunc(c.Header, func(f verdict.Finding) bool { return f.Verdict.Pending })
+// findings returns the findings that count, that about the reverse-path first.
+func (c *Class) findings() []*verdict.Finding {
+	findings := make([]*verdict.Finding, 0, 1+len(c.Header))
+	findings = append(findings, &c.Envelope)
+	for i := range c.Header {
+		findings = append(findings, &c.Header[i])
+	}
+	return findings
 }
 
-// proved returns a finding as if the pending proofs held.
-func proved(f verdict.Finding) verdict.Finding {
-	if f.Verdict.Proved != nil {
-		f.Verdict = *f.Verdict.Proved
+// findingsProved returns the findings that count if all pending proofs hold. They must not be
+// changed.
+func (c *Class) findingsProved() []*verdict.Finding {
+	findings := c.findings()
+	for i, f := range findings {
+		findings[i] = ifProved(f)
 	}
-	return f
+	if findings[0].Verdict.ClearsMessage {
+		return findings[:1]
+	}
+	return findings
+}
+
+// ifProved returns a finding as if the pending proofs held.
+func ifProved(f *verdict.Finding) *verdict.Finding {
+	if f.Verdict.Proved == nil {
+		return f
+	}
+	of := *f
+	of.Verdict = *f.Verdict.Proved
+	return &of
+}
+
+// pending reports whether a verdict on a sender is pending.
+func (c *Class) pending() bool {
+	return c.Envelope.Verdict.Pending || anyPending(c.Header)
+}
+
+// anyPending reports whether a verdict is pending.
+func anyPending(findings []verdict.Finding) bool {
+	for i := range findings {
+		if findings[i].Verdict.Pending {
+			return true
+		}
+	}
+	return false
+}
+
+// proved returns a verdict as if the pending proofs held.
+func proved(v *verdict.Verdict) *verdict.Verdict {
+	if v.Proved != nil {
+		return v.Proved
+	}
+	return v
 }

@@ -64,73 +64,95 @@ func (l DecisionLog) Write(level slog.Level, text string, d *Decision, more ...s
 	if !logged && d.Parties == nil {
 		return
 	}
-	attrs := make([]slog.Attr, 0, 24)
-	str := func(key, value string) {
-		if value != "" {
-			attrs = append(attrs, slog.String(key, value))
-		}
-	}
-	str("id", d.ID)
-	str("action", d.Action)
-	if d.Judge != nil {
-		attrs = append(attrs, slog.Uint64("generation", d.Judge.Generation()))
-	}
-	str("door", d.Door)
-	str("listener", d.Listener)
-	str("client", d.Client)
-	str("forwarded_for", d.ForwardedFor)
-	str("helo", d.Helo)
-	str("tls", d.TLS)
-	if d.Authenticated {
-		attrs = append(attrs, slog.Bool("authenticated", true))
-	}
-	str("from", "<"+l.show(d.From)+">")
-	str("to", d.To)
-	str("message_id", d.MessageID)
-	str("queue_id", d.QueueID)
-	f := &d.Finding
-	str("identity", f.Identity)
-	switch m := &f.Verdict.Match; {
-	case m.Sender != "":
-		str("sender", l.show(m.Sender))
-		str("by_way_of", l.show(f.Address))
-	case f.Identity != verdict.EnvelopeIdentity:
-		str("sender", l.show(f.Address))
-		str("form", l.show(f.Form))
-	}
-	if m := &f.Verdict.Match; !m.IsZero() {
-		str("list", m.List)
-		str("entry", l.showKey(m.Entry))
-		str("entry_for", l.showKey(m.For))
-		if m.Unconfirmed {
-			attrs = append(attrs, slog.Bool("confirmed", false))
-		} else if m.File != "" {
-			str("source", m.Source())
-		}
-		str("reason", m.Reason)
-		str("note", m.Note)
-		str("recipient_policy", f.Policy)
-	}
-	proof, unproven := proofs(&f.Verdict)
-	str("proof", proof)
-	str("unproven", unproven)
-	str("reply", d.Reply)
-	str("server", d.Server)
-	for _, a := range more {
-		if a.Value.Kind() != slog.KindString || a.Value.String() != "" {
-			attrs = append(attrs, a)
-		}
-	}
-	attrs = append(attrs, slog.String("duration", time.Since(d.Began).Round(time.Microsecond).String()))
 	// LogAttrs would look up the caller, which the log does not show.
 	r := slog.NewRecord(time.Now(), level, text, 0)
-	r.AddAttrs(attrs...)
+	l.addAttrs(&r, d, more)
 	if logged {
 		_ = l.Log.Handler().Handle(context.Background(), r) // a failure does not change the decision
 	}
 	if d.Parties != nil {
-		l.History.Record(Event{r, *d.Parties})
+		l.record(&r, d.Parties)
 	}
+}
+
+// record gives a decision to the History.
+func (l DecisionLog) record(r *slog.Record, p *Parties) { l.History.Record(Event{*r, *p}) }
+
+// addAttrs adds the attributes of a line. Their array is on the stack, and the log's handler must
+// not be called above it.
+func (l DecisionLog) addAttrs(r *slog.Record, d *Decision, more []slog.Attr) {
+	attrs := make([]slog.Attr, 0, 24)
+	attrs = l.appendMessage(attrs, d)
+	attrs = l.appendFinding(attrs, &d.Finding)
+	attrs = appendText(attrs, "reply", d.Reply)
+	attrs = appendText(attrs, "server", d.Server)
+	for i := range more {
+		if v := more[i].Value; v.Kind() != slog.KindString || v.String() != "" {
+			attrs = append(attrs, more[i])
+		}
+	}
+	attrs = append(attrs, slog.String("duration", time.Since(d.Began).Round(time.Microsecond).String()))
+	r.AddAttrs(attrs...)
+}
+
+// appendMessage appends the attributes of the message that a decision is about.
+func (l DecisionLog) appendMessage(attrs []slog.Attr, d *Decision) []slog.Attr {
+	attrs = appendText(attrs, "id", d.ID)
+	attrs = appendText(attrs, "action", d.Action)
+	if d.Judge != nil {
+		attrs = append(attrs, slog.Uint64("generation", d.Judge.Generation()))
+	}
+	attrs = appendText(attrs, "door", d.Door)
+	attrs = appendText(attrs, "listener", d.Listener)
+	attrs = appendText(attrs, "client", d.Client)
+	attrs = appendText(attrs, "forwarded_for", d.ForwardedFor)
+	attrs = appendText(attrs, "helo", d.Helo)
+	attrs = appendText(attrs, "tls", d.TLS)
+	if d.Authenticated {
+		attrs = append(attrs, slog.Bool("authenticated", true))
+	}
+	attrs = appendText(attrs, "from", "<"+l.show(d.From)+">")
+	attrs = appendText(attrs, "to", d.To)
+	attrs = appendText(attrs, "message_id", d.MessageID)
+	return appendText(attrs, "queue_id", d.QueueID)
+}
+
+// appendFinding appends the attributes of a finding.
+func (l DecisionLog) appendFinding(attrs []slog.Attr, f *verdict.Finding) []slog.Attr {
+	attrs = appendText(attrs, "identity", f.Identity)
+	m := &f.Verdict.Match
+	switch {
+	case m.Sender != "":
+		attrs = appendText(attrs, "sender", l.show(m.Sender))
+		attrs = appendText(attrs, "by_way_of", l.show(f.Address))
+	case f.Identity != verdict.EnvelopeIdentity:
+		attrs = appendText(attrs, "sender", l.show(f.Address))
+		attrs = appendText(attrs, "form", l.show(f.Form))
+	}
+	if !m.IsZero() {
+		attrs = appendText(attrs, "list", m.List)
+		attrs = appendText(attrs, "entry", l.showKey(m.Entry))
+		attrs = appendText(attrs, "entry_for", l.showKey(m.For))
+		if m.Unconfirmed {
+			attrs = append(attrs, slog.Bool("confirmed", false))
+		} else if m.File != "" {
+			attrs = appendText(attrs, "source", m.Source())
+		}
+		attrs = appendText(attrs, "reason", m.Reason)
+		attrs = appendText(attrs, "note", m.Note)
+		attrs = appendText(attrs, "recipient_policy", f.Policy)
+	}
+	proof, unproven := proofs(&f.Verdict)
+	attrs = appendText(attrs, "proof", proof)
+	return appendText(attrs, "unproven", unproven)
+}
+
+// appendText appends an attribute, unless it is empty.
+func appendText(attrs []slog.Attr, key, value string) []slog.Attr {
+	if value == "" {
+		return attrs
+	}
+	return append(attrs, slog.String(key, value))
 }
 
 // proofs returns what was asked to prove the sender, and the allow lists whose entries do not
@@ -211,15 +233,25 @@ func (l DecisionLog) Hide(text string, addresses ...string) string {
 // of the address, or "?" in it, so that Hide would not find the address: it is written again
 // with what the log may show. Refused are the recipients in it; see [Policy.RefusalForSome].
 func (l DecisionLog) Refusal(p *Policy, f verdict.Finding, id string, reply wire.Reply, refused ...string) wire.Reply {
-	shown, m := l.show(f.Address), &f.Verdict.Match
-	if shown == f.Address && l.show(m.Sender) == m.Sender || m.IsZero() {
+	return l.refusal(p, &f, id, reply, refused)
+}
+
+func (l DecisionLog) refusal(p *Policy, f *verdict.Finding, id string, reply wire.Reply, refused []string) wire.Reply {
+	m := &f.Verdict.Match
+	if l.show(f.Address) == f.Address && l.show(m.Sender) == m.Sender || m.IsZero() {
 		return reply
 	}
-	f.Address, f.Form, m.Sender = shown, l.show(f.Form), l.show(m.Sender)
+	return l.hiddenRefusal(p, *f, id, refused)
+}
+
+// hiddenRefusal returns the reply of a refusal for a sender whose address the log hides.
+func (l DecisionLog) hiddenRefusal(p *Policy, f verdict.Finding, id string, refused []string) wire.Reply {
+	m := &f.Verdict.Match
+	f.Address, f.Form, m.Sender = l.show(f.Address), l.show(f.Form), l.show(m.Sender)
 	if len(refused) == 0 {
-		return p.Refusal(f, id)
+		return p.refusal(&f, id, "")
 	}
-	return p.RefusalForSome(f, id, append([]string{l.show(refused[0])}, refused[1:]...))
+	return p.refusalForSome(&f, id, append([]string{l.show(refused[0])}, refused[1:]...))
 }
 
 // EachMonitored calls do for each entry that only monitors: with the finding about it, and

@@ -37,19 +37,19 @@ func (s *session) logOutcome(t *transaction, size int64, reply wire.Reply) {
 
 // logRefusal logs a sender that was refused, or that could not be looked up. Refused are the
 // recipients for whom alone it is, or nil.
-func (s *session) logRefusal(t *transaction, f verdict.Finding, to []wire.Path, reply wire.Reply, refused []wire.Path) {
+func (s *session) logRefusal(t *transaction, f *verdict.Finding, to []wire.Path, reply wire.Reply, refused []wire.Path) {
 	t.outcome = OutcomeListed
 	action := verdict.Reject
 	if reply.Temporary() {
 		action = verdict.Defer
 	}
-	if f.NoAnswer() {
+	if noAnswer(f) {
 		t.outcome = OutcomeFailed
 		s.log(slog.LevelError, "lists cannot be asked", t, f, to, action.String(), reply,
 			slog.String("error", s.hide(t, f, WhyNoAnswer(f.Err))))
 		return
 	}
-	reply = s.server.decisions().Refusal(&t.settings.Policy, f, t.id, reply, texts(refused)...)
+	reply = s.server.decisions().refusal(&t.settings.Policy, f, t.id, reply, texts(refused))
 	var more []slog.Attr
 	if refused != nil {
 		more = []slog.Attr{slog.String("refused_for", s.showAll(refused))}
@@ -67,32 +67,38 @@ func (s *session) logDiscarded(t *transaction) {
 				to = append(to, r.path)
 			}
 		}
-		s.log(slog.LevelWarn, "discarded", t, class.Decides(), to, verdict.Discard.String(), wire.Reply{})
+		s.log(slog.LevelWarn, "discarded", t, class.deciding(), to, verdict.Discard.String(), wire.Reply{})
 	}
 }
 
 // observe logs the entries about the reverse-path that only monitor, each once for a message.
 func (s *session) observe(t *transaction, class *Class) {
-	f := class.Envelope
-	if f.Verdict.Pending || f.Verdict.Monitored == nil {
+	if v := &class.Envelope.Verdict; v.Pending || v.Monitored == nil {
 		return
 	}
-	f.Verdict.Monitored = fresh(&t.observed, f.Verdict.Monitored)
-	s.logMonitored(t, []verdict.Finding{f})
+	findings := []verdict.Finding{class.Envelope}
+	v := &findings[0].Verdict
+	v.Monitored = fresh(&t.observed, v.Monitored)
+	s.logMonitored(t, findings)
 }
 
 // logMonitored logs each entry that only monitors.
 func (s *session) logMonitored(t *transaction, findings []verdict.Finding) {
 	EachMonitored(findings, func(f verdict.Finding, would []slog.Attr) {
-		s.log(slog.LevelInfo, "monitored", t, f, nil, "monitor", wire.Reply{}, would...)
+		s.log(slog.LevelInfo, "monitored", t, &f, nil, "monitor", wire.Reply{}, would...)
 	})
+}
+
+// logWithoutAddress logs a header field that has no address.
+func (s *session) logWithoutAddress(t *transaction, field string) {
+	s.log(slog.LevelInfo, "header field without an address", t, &verdict.Finding{Identity: field}, nil, verdict.Accept.String(), wire.Reply{})
 }
 
 // logUnreadable logs the first address in the header that could not be looked up, and how
 // many there are.
-func (s *session) logUnreadable(t *transaction, h HeaderFindings) {
+func (s *session) logUnreadable(t *transaction, h *HeaderFindings) {
 	if h.Unreadables > 0 {
-		first := h.Unreadable
+		first := &h.Unreadable
 		s.log(slog.LevelInfo, "header address not understood", t, first, nil, verdict.Accept.String(), wire.Reply{},
 			slog.Int("addresses", h.Unreadables), slog.String("error", s.hide(t, first, first.Err.Error())))
 	}
@@ -101,7 +107,7 @@ func (s *session) logUnreadable(t *transaction, h HeaderFindings) {
 // logNextHopFailure logs a next hop that could not be asked, or did not answer.
 func (s *session) logNextHopFailure(t *transaction, to []wire.Path, reply wire.Reply, err error) {
 	t.outcome = OutcomeFailed
-	s.log(slog.LevelError, "next hop failed", t, verdict.Finding{}, to, verdict.Defer.String(), reply, s.errAttr(t, err))
+	s.log(slog.LevelError, "next hop failed", t, &noFinding, to, verdict.Defer.String(), reply, s.errAttr(t, err))
 }
 
 // logBytesRefused logs a message that was refused because of its bytes, size or form.
@@ -110,7 +116,7 @@ func (s *session) logBytesRefused(t *transaction, size int64, reply wire.Reply, 
 	if reply.Temporary() {
 		action = verdict.Defer
 	}
-	s.log(slog.LevelInfo, "message refused", t, verdict.Finding{}, t.recipients(), action.String(), reply,
+	s.log(slog.LevelInfo, "message refused", t, &noFinding, t.recipients(), action.String(), reply,
 		slog.Int64("size", size), s.errAttr(t, err))
 }
 
@@ -184,39 +190,36 @@ func (l *Listener) logClosed(c *wire.Conn) {
 }
 
 // log logs a decision about a message.
-func (s *session) log(level slog.Level, text string, t *transaction, f verdict.Finding, to []wire.Path, action string, reply wire.Reply, more ...slog.Attr) {
+func (s *session) log(level slog.Level, text string, t *transaction, f *verdict.Finding, to []wire.Path, action string, reply wire.Reply, more ...slog.Attr) {
 	log := s.server.decisions()
-	kept := log.Wanted(text, &f, t.recorded)
+	kept := log.Wanted(text, f, t.recorded)
 	if !kept && !log.Enabled(level) {
 		return
 	}
-	d := Decision{
-		ID:            t.id,
-		Action:        action,
-		Judge:         t.judge,
-		Listener:      s.peer.listener.name,
-		Client:        t.client.Addr.String(),
-		Helo:          t.client.Helo,
-		TLS:           tlsVersion(s.conn.TLS()),
-		Authenticated: s.conn.Authenticated(),
-		From:          t.from.String(),
-		To:            s.showAll(to),
-		MessageID:     t.messageID,
-		Finding:       f,
-		Reply:         s.hide(t, f, reply.String()),
-		Began:         t.began,
-	}
+	var d Decision
+	s.describe(&d, t)
+	d.Action, d.To, d.Reply = action, s.showAll(to), s.hide(t, f, reply.String())
+	d.Finding = *f
 	if kept {
 		t.recorded = true
 		d.Parties = log.Parties(len(to), func(i int) string { return to[i].String() }, d.From, t.message.HeaderSenders)
 	}
+	log.Write(level, text, &d, more...)
+}
+
+// describe sets what a decision says of the message and its client.
+func (s *session) describe(d *Decision, t *transaction) {
+	d.ID, d.Judge, d.MessageID, d.Began = t.id, t.judge, t.messageID, t.began
+	d.Listener = s.peer.listener.name
+	d.Client, d.Helo = t.client.Addr.String(), t.client.Helo
+	d.TLS, d.Authenticated = tlsVersion(s.conn.TLS()), s.conn.Authenticated()
+	d.From = t.from.String()
 	if logged := s.conn.Forwarded(); logged.Addr != t.client.Addr {
 		d.ForwardedFor = logged.Addr.String()
 	}
 	if of, ok := t.next.(interface{ Server() string }); ok {
 		d.Server = of.Server()
 	}
-	log.Write(level, text, &d, more...)
 }
 
 // tlsVersion returns "TLSv1.3" for example, or "none".
@@ -234,7 +237,7 @@ func (s *session) showAll(to []wire.Path) string {
 
 // hide replaces the addresses of the transaction in a text by what the log shows: a next
 // hop's reply often repeats a recipient.
-func (s *session) hide(t *transaction, f verdict.Finding, text string) string {
+func (s *session) hide(t *transaction, f *verdict.Finding, text string) string {
 	log := s.server.decisions()
 	text = log.Hide(text, t.from.String(), s.conn.Command().Path.String(), f.Address, f.Verdict.Match.Sender)
 	for _, r := range t.accepted {
@@ -245,10 +248,10 @@ func (s *session) hide(t *transaction, f verdict.Finding, text string) string {
 
 // nextHopAttr returns the attribute for the next hop's reply, which the client received.
 func (s *session) nextHopAttr(t *transaction, reply wire.Reply) slog.Attr {
-	return slog.String("next_hop", s.hide(t, verdict.Finding{}, reply.String()))
+	return slog.String("next_hop", s.hide(t, &noFinding, reply.String()))
 }
 
 // errAttr returns the attribute for an error.
 func (s *session) errAttr(t *transaction, err error) slog.Attr {
-	return slog.String("error", s.hide(t, verdict.Finding{}, err.Error()))
+	return slog.String("error", s.hide(t, &noFinding, err.Error()))
 }

@@ -39,16 +39,17 @@ type place struct {
 }
 
 // Add adds a finding.
-func (h *HeaderFindings) Add(f verdict.Finding) {
-	if f.Err != nil && !f.NoAnswer() {
+func (h *HeaderFindings) Add(f verdict.Finding) { h.add(&f) }
+
+func (h *HeaderFindings) add(f *verdict.Finding) {
+	if f.Err != nil && !noAnswer(f) {
 		if h.Unreadables++; h.Unreadables == 1 {
-			h.Unreadable = f
+			h.Unreadable = *f
 		}
 	}
 	h.monitor(f)
-	f.Verdict.Monitored = nil
 
-	action := proved(f).Verdict.Action
+	action := proved(&f.Verdict).Action
 	keep := f.Verdict.Action > h.strictest || action > h.proved
 	h.strictest, h.proved = max(h.strictest, f.Verdict.Action), max(h.proved, action)
 	keep = h.await(f) || keep
@@ -56,19 +57,20 @@ func (h *HeaderFindings) Add(f verdict.Finding) {
 		keep, h.matched = true, true
 	}
 	if f.Verdict.Action == verdict.Tag && len(h.tags) < maxTags {
-		if tag := TagOf(f); !slices.Contains(h.tags, tag) {
+		if tag := tagOf(&f.Verdict); !slices.Contains(h.tags, tag) {
 			keep = true
 			h.tags = append(h.tags, tag)
 		}
 	}
 	if keep {
-		h.Deciding = append(h.Deciding, f)
+		h.Deciding = append(h.Deciding, *f)
+		h.Deciding[len(h.Deciding)-1].Verdict.Monitored = nil
 	}
 }
 
 // await notes the domains of the signatures that a finding waits for, and reports whether there
 // are new ones.
-func (h *HeaderFindings) await(f verdict.Finding) bool {
+func (h *HeaderFindings) await(f *verdict.Finding) bool {
 	if !f.Verdict.Pending {
 		return false
 	}
@@ -84,9 +86,10 @@ func (h *HeaderFindings) await(f verdict.Finding) bool {
 }
 
 // monitor adds the new entries that only monitor, up to maxLines.
-func (h *HeaderFindings) monitor(f verdict.Finding) {
-	if f.Verdict.Monitored = fresh(&h.places, f.Verdict.Monitored); f.Verdict.Monitored != nil {
-		h.Monitored = append(h.Monitored, f)
+func (h *HeaderFindings) monitor(f *verdict.Finding) {
+	if monitored := fresh(&h.places, f.Verdict.Monitored); monitored != nil {
+		h.Monitored = append(h.Monitored, *f)
+		h.Monitored[len(h.Monitored)-1].Verdict.Monitored = monitored
 	}
 }
 

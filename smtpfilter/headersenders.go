@@ -1,7 +1,6 @@
 package smtpfilter
 
 import (
-	"errors"
 	"slices"
 	"strings"
 
@@ -21,6 +20,7 @@ type HeaderSenders struct {
 	added   []string            // see completions
 	local   map[string]struct{} // see isLocal
 	domains domainSet           // of the policy, for isLocal
+	finding verdict.Finding     // about the sender that is judged, see headerJudge
 	cost    int                 // of the lookups so far
 	limit   int                 // of the cost
 
@@ -104,31 +104,40 @@ func costOf(address string) int {
 // it too costly to judge. Then it is refused.
 func (s *HeaderSenders) TooMany() bool { return s.Result.TooMany || s.cost > s.limit }
 
-// ask looks up an address. If it is not an address, ask looks up the address with the first
-// parent of its domain that makes one. The error says that neither was one, that the lists
-// could not be asked, or that the lookup would cost too much.
-func (s *HeaderSenders) ask(a asker, reading verdict.Reading, address string) (verdict.Verdict, error) {
-	v, err := s.askOnce(a, reading, address)
-	if err == nil || errors.Is(err, verdict.ErrNoAnswer) {
-		return v, err
+// ask looks up an address, and sets the verdict and the error of a finding. If it is not an
+// address, ask looks up the address with the first parent of its domain that makes one. The error
+// says that neither was one, that the lists could not be asked, or that the lookup would cost too
+// much.
+func (s *HeaderSenders) ask(a *asker, reading verdict.Reading, address string, f *verdict.Finding) {
+	s.askOnce(a, reading, address, f)
+	if f.Err == nil || noAnswer(f) {
+		return
 	}
 	if s.cost += costOf(address); s.cost > s.limit {
-		return v, err
+		return
 	}
 	if parent, ok := plausible(address); ok {
-		if pv, perr := s.askOnce(a, reading, parent); perr == nil || errors.Is(perr, verdict.ErrNoAnswer) {
-			return pv, perr
-		}
+		s.askParent(a, reading, parent, f)
 	}
-	return v, err
+}
+
+// askParent looks up the parent of what is not an address.
+func (s *HeaderSenders) askParent(a *asker, reading verdict.Reading, parent string, f *verdict.Finding) {
+	var of verdict.Finding
+	if s.askOnce(a, reading, parent, &of); of.Err == nil || noAnswer(&of) {
+		f.Verdict = of.Verdict
+		f.Err = of.Err
+	}
 }
 
 // askOnce looks up an address if that does not cost too much.
-func (s *HeaderSenders) askOnce(a asker, reading verdict.Reading, address string) (verdict.Verdict, error) {
+func (s *HeaderSenders) askOnce(a *asker, reading verdict.Reading, address string, f *verdict.Finding) {
 	if s.cost += costOf(address) * (1 + len(a.to.Others)); s.cost > s.limit {
-		return verdict.Verdict{}, ErrTooManyAddresses
+		f.Verdict = verdict.Verdict{}
+		f.Err = ErrTooManyAddresses
+		return
 	}
-	return a.ask(verdict.Query{Stage: verdict.Header, Address: address, Reading: reading})
+	a.ask(&verdict.Query{Stage: verdict.Header, Address: address, Reading: reading}, f)
 }
 
 // plausible returns an address with the longest parent of its domain that is a domain. The

@@ -2,7 +2,6 @@ package smtpfilter
 
 import (
 	"context"
-	"errors"
 	"iter"
 	"slices"
 	"strings"
@@ -28,108 +27,153 @@ import (
 // With TooMany there are no more findings.
 func (p *Policy) JudgeHeader(ctx context.Context, j verdict.Judge, m *verdict.Message, s *HeaderSenders, to verdict.For) iter.Seq[verdict.Finding] {
 	return func(yield func(verdict.Finding) bool) {
+		for f := range p.judgeHeader(ctx, j, m, s, &to) {
+			if !yield(*f) {
+				return
+			}
+		}
+	}
+}
+
+// judgeHeader is JudgeHeader, whose findings are valid only until the next one.
+func (p *Policy) judgeHeader(ctx context.Context, j verdict.Judge, m *verdict.Message, s *HeaderSenders, to *verdict.For) iter.Seq[*verdict.Finding] {
+	return func(yield func(*verdict.Finding) bool) {
 		m.HeaderSenders = s.Senders
-		ask := asker{ctx, j, m, to}
-		notAllowed := make(map[string]bool)         // fields with an address that no allow entry lets in
-		awaited := make(map[string][]verdict.Proof) // the proofs on which that depends, by field
-		for _, a := range s.Senders {
-			if s.TooMany() {
-				return
-			}
-			f := verdict.Finding{Identity: a.Field, Address: a.Address}
-			f.Verdict, f.Err = s.ask(ask, verdict.ReadAddress, a.Address)
-			switch {
-			case letIn(f.Verdict):
-			case f.Verdict.Proved != nil && letIn(*f.Verdict.Proved):
-				awaited[a.Field] = append(awaited[a.Field], f.Verdict.Proofs...)
-			default:
-				notAllowed[a.Field] = true
-			}
-			if !yield(f) {
-				return
-			}
-			r := formJudge{asker: ask, senders: s, reading: verdict.ReadForm,
-				finding: verdict.Finding{Identity: a.Field, Form: a.Address}}
-			r.complete(a.Address)
-			r.routes(a.Address)
-			if r.matched && !yield(r.finding) {
+		h := headerJudge{asker: asker{ctx, j, m, to}, senders: s}
+		for i := range s.Senders {
+			if s.TooMany() || !h.judgeSender(&s.Senders[i], yield) {
 				return
 			}
 		}
-		for _, form := range s.Forms {
-			if s.TooMany() {
-				return
-			}
-			readings := form.Readings()
-			if len(readings) == 0 {
-				continue
-			}
-			judge := func(reading verdict.Reading) verdict.Finding {
-				r := formJudge{asker: ask, senders: s, beside: form.Beside, reading: reading,
-					finding: verdict.Finding{Identity: form.Field, Address: readings[0], Form: form.Text}}
-				for _, address := range readings {
-					r.ask(address)
-					r.complete(address)
-					r.routes(address)
-				}
-				return r.finding
-			}
-			var f verdict.Finding
-			switch proofs := awaited[form.Field]; {
-			case !form.Beside:
-				f = judge(verdict.ReadForm)
-			case notAllowed[form.Field]:
-				f = judge(verdict.ReadWord)
-			case proofs == nil:
-				f = judge(verdict.ReadName)
-			default:
-				proved := judge(verdict.ReadName).Verdict
-				if f = judge(verdict.ReadWord); f.Verdict.Action != proved.Action {
-					f.Verdict.Pending, f.Verdict.Proved, f.Verdict.Proofs = true, &proved, proofs
-				}
-			}
-			if !yield(f) {
+		for i := range s.Forms {
+			if s.TooMany() || !h.judgeForm(&s.Forms[i], yield) {
 				return
 			}
 		}
+	}
+}
+
+// headerJudge judges the senders and the forms in a header. The finding about each is in
+// HeaderSenders.finding, where it takes no place on the stack.
+type headerJudge struct {
+	asker      asker
+	senders    *HeaderSenders
+	notAllowed []string                   // fields with an address that no allow entry lets in
+	awaited    map[string][]verdict.Proof // the proofs on which that depends, by field
+}
+
+// judgeSender yields the finding about an address, and about what servers may make of it. It
+// returns false if yield does.
+func (h *headerJudge) judgeSender(a *verdict.HeaderSender, yield func(*verdict.Finding) bool) bool {
+	f := &h.senders.finding
+	*f = verdict.Finding{Identity: a.Field, Address: a.Address}
+	h.senders.ask(&h.asker, verdict.ReadAddress, a.Address, f)
+	h.note(f)
+	if !yield(f) {
+		return false
+	}
+	*f = verdict.Finding{Identity: a.Field, Form: a.Address}
+	r := formJudge{asker: &h.asker, senders: h.senders, reading: verdict.ReadForm, finding: f}
+	r.complete(a.Address)
+	r.routes(a.Address)
+	return !r.matched || yield(f)
+}
+
+// note notes whether an allow entry lets in the address of a field.
+func (h *headerJudge) note(f *verdict.Finding) {
+	v := &f.Verdict
+	switch {
+	case letIn(v):
+	case v.Proved != nil && letIn(v.Proved):
+		if h.awaited == nil {
+			h.awaited = map[string][]verdict.Proof{}
+		}
+		h.awaited[f.Identity] = append(h.awaited[f.Identity], v.Proofs...)
+	case !slices.Contains(h.notAllowed, f.Identity):
+		h.notAllowed = append(h.notAllowed, f.Identity)
+	}
+}
+
+// judgeForm yields the finding about a form. It returns false if yield does.
+func (h *headerJudge) judgeForm(form *header.Form, yield func(*verdict.Finding) bool) bool {
+	readings := form.Readings()
+	if len(readings) == 0 {
+		return true
+	}
+	switch proofs := h.awaited[form.Field]; {
+	case !form.Beside:
+		h.judgeReadings(form, readings, verdict.ReadForm)
+	case slices.Contains(h.notAllowed, form.Field):
+		h.judgeReadings(form, readings, verdict.ReadWord)
+	case proofs == nil:
+		h.judgeReadings(form, readings, verdict.ReadName)
+	default:
+		h.judgeAwaited(form, readings, proofs)
+	}
+	return yield(&h.senders.finding)
+}
+
+// judgeAwaited judges a word beside addresses that allow entries let in if they are proven.
+func (h *headerJudge) judgeAwaited(form *header.Form, readings []string, proofs []verdict.Proof) {
+	v := &h.senders.finding.Verdict
+	h.judgeReadings(form, readings, verdict.ReadName)
+	proved := *v
+	h.judgeReadings(form, readings, verdict.ReadWord)
+	if v.Action != proved.Action {
+		v.Pending, v.Proved, v.Proofs = true, &proved, proofs
+	}
+}
+
+// judgeReadings judges the readings of a form.
+func (h *headerJudge) judgeReadings(form *header.Form, readings []string, reading verdict.Reading) {
+	f := &h.senders.finding
+	*f = verdict.Finding{Identity: form.Field, Address: readings[0], Form: form.Text}
+	r := formJudge{asker: &h.asker, senders: h.senders, beside: form.Beside, reading: reading, finding: f}
+	for _, address := range readings {
+		r.ask(address)
+		r.complete(address)
+		r.routes(address)
 	}
 }
 
 // letIn reports whether an allow entry lets a sender in. One that asks for a proof on which
 // nothing depends does, so that the proof is not asked for because of a word that is most likely
 // a name.
-func letIn(v verdict.Verdict) bool {
+func letIn(v *verdict.Verdict) bool {
 	return v.Action == verdict.Accept && (!v.Match.IsZero() ||
 		slices.ContainsFunc(v.Matches, func(m verdict.Match) bool { return m.Allow && m.Unproven && v.Proofs == nil }))
 }
 
 // formJudge judges the readings of one form, and keeps the strictest verdict.
 type formJudge struct {
-	asker   asker
+	asker   *asker
 	senders *HeaderSenders
 	beside  bool
 	reading verdict.Reading
-	finding verdict.Finding
+	finding *verdict.Finding
 	matched bool
 }
 
 // ask judges one reading. If neither it nor a parent is an address, ask does nothing.
 func (r *formJudge) ask(address string) {
-	v, err := r.senders.ask(r.asker, r.reading, address)
-	if err != nil && !errors.Is(err, verdict.ErrNoAnswer) {
+	var of verdict.Finding
+	r.senders.ask(r.asker, r.reading, address, &of)
+	if of.Err != nil && !noAnswer(&of) {
 		return
 	}
-	if v.Match.IsZero() && len(v.Monitored) == 0 && err == nil {
+	if of.Verdict.Match.IsZero() && len(of.Verdict.Monitored) == 0 && of.Err == nil {
 		return
 	}
-	monitored := r.finding.Verdict.Monitored
+	f := r.finding
+	monitored := f.Verdict.Monitored
 	if free := maxLines - len(monitored); free > 0 {
-		monitored = append(monitored, v.Monitored[:min(free, len(v.Monitored))]...)
+		monitored = append(monitored, of.Verdict.Monitored[:min(free, len(of.Verdict.Monitored))]...)
 	}
-	if !r.matched || v.Action > r.finding.Verdict.Action {
-		r.finding.Address, r.finding.Verdict, r.finding.Err = address, v, err
+	if !r.matched || of.Verdict.Action > f.Verdict.Action {
+		f.Verdict = of.Verdict
+		f.Address, f.Err = address, of.Err
 	}
-	r.finding.Verdict.Monitored = monitored
+	f.Verdict.Monitored = monitored
 	r.matched = true
 }
 

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"slices"
 
-	"spamgate/blocklist/verdict"
 	"spamgate/smtpfilter/header"
 	"spamgate/smtpfilter/nexthop"
 	"spamgate/smtpfilter/wire"
@@ -32,7 +31,7 @@ func (s *session) receive(t *transaction) wire.Reply {
 			fmt.Sprintf("5.6.0 Too many or too complex sender addresses in the header (limit %d)", policy.AddressLimit()))
 	}
 
-	t.decided = t.classes.Decide(t.used(t.accepted, t.discarded))
+	t.classes.conclude(&t.decided, t.used(t.accepted, t.discarded))
 	if t.decided.Pending && t.settings.Signatures == nil {
 		s.finish(t, nil) // none is valid
 	}
@@ -47,7 +46,7 @@ func (s *session) receive(t *transaction) wire.Reply {
 		}
 		switch {
 		case refused:
-			return s.refuseSender(t, t.decided)
+			return s.refuseSender(t, &t.decided)
 		case !reply.IsZero():
 			return reply
 		}
@@ -80,14 +79,15 @@ func (s *session) judgeHeader(t *transaction, section []byte) bool {
 	}
 	senders := policy.ReadHeader(section, greetingNames(t.settings.NextHop))
 	t.messageID = senders.MessageID
-	summary := t.classes.JudgeHeader(s.server.ctx, senders, classes)
+	var summary HeaderFindings
+	t.classes.judgeSenders(s.server.ctx, senders, classes, &summary)
 	if senders.TooMany() {
 		return t.onlyExempt()
 	}
 	for _, field := range senders.FieldsWithoutAddress() {
-		s.log(slog.LevelInfo, "header field without an address", t, verdict.Finding{Identity: field}, nil, verdict.Accept.String(), wire.Reply{})
+		s.logWithoutAddress(t, field)
 	}
-	s.logUnreadable(t, summary)
+	s.logUnreadable(t, &summary)
 	s.logMonitored(t, summary.Monitored)
 	return true
 }
@@ -105,13 +105,13 @@ func greetingNames(next nexthop.Target) []string {
 
 // refuseSender refuses a received message because of a sender. If that holds for some
 // recipients only, the reply names them.
-func (s *session) refuseSender(t *transaction, c Conclusion) wire.Reply {
-	policy, f := &t.settings.Policy, c.Finding
-	reply := policy.Refusal(f, t.id)
+func (s *session) refuseSender(t *transaction, c *Conclusion) wire.Reply {
+	policy, f := &t.settings.Policy, &c.Finding
+	reply := policy.refusal(f, t.id, "")
 	var refused []wire.Path
 	if c.Mixed {
 		refused = t.refusing()
-		reply = policy.RefusalForSome(f, t.id, texts(refused))
+		reply = policy.refusalForSome(f, t.id, texts(refused))
 	}
 	s.logRefusal(t, f, t.recipients(), reply, refused)
 	t.next.Abort() // its connection serves others while the tarpit delays this client
@@ -140,7 +140,7 @@ func (s *session) dropDiscarded(t *transaction) wire.Reply {
 	if len(kept) == 0 {
 		return wire.Reply{}
 	}
-	t.decided = t.classes.Decide(t.used(kept, t.discarded))
+	t.classes.conclude(&t.decided, t.used(kept, t.discarded))
 	t.next = s.begin(t)
 	for i := range kept {
 		if reply, outcome := s.askRcpt(t, &kept[i]); outcome != RecipientAccepted {
@@ -199,7 +199,7 @@ func (s *session) refuseBytes(t *transaction, body *wire.Body, cause error) wire
 		reply = wire.NewReply(552, fmt.Sprintf("5.3.4 Header section larger than %d bytes", t.settings.Policy.HeaderLimit()))
 	case errors.Is(cause, wire.ErrReset):
 		t.outcome = OutcomeAbandoned
-		s.log(slog.LevelInfo, "given up by the client", t, verdict.Finding{}, t.recipients(), "", wire.Reply{}, slog.Int64("size", body.Size()))
+		s.log(slog.LevelInfo, "given up by the client", t, &noFinding, t.recipients(), "", wire.Reply{}, slog.Int64("size", body.Size()))
 		return wire.NewReply(250, "2.0.0 Ok") // which the client does not receive
 	case wire.Interrupted(cause):
 		t.outcome = OutcomeFailed

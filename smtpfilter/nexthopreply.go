@@ -55,7 +55,7 @@ func (s *session) askRcpt(t *transaction, r *recipient) (wire.Reply, RecipientOu
 		t.deferred = append(t.deferred, r.path)
 	}
 	t.outcome = OutcomeNextHop
-	s.log(slog.LevelInfo, "refused by the next hop", t, r.class.Envelope, []wire.Path{r.path}, verdict.Accept.String(), wire.Reply{},
+	s.log(slog.LevelInfo, "refused by the next hop", t, &r.class.Envelope, []wire.Path{r.path}, verdict.Accept.String(), wire.Reply{},
 		s.nextHopAttr(t, reply))
 	return reply, RecipientNextHop
 }

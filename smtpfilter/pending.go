@@ -53,12 +53,18 @@ func (s *session) judgeWhole(t *transaction, v verification) wire.Reply {
 	}
 	s.finish(t, v.of.Finish())
 	if t.decided.Refuses() {
-		return s.refuseSender(t, t.decided)
+		return s.refuseSender(t, &t.decided)
 	}
+	return s.decideWhole(t)
+}
+
+// decideWhole decides about a message that the next hop has but for its end, and that is not
+// refused for all recipients.
+func (s *session) decideWhole(t *transaction) wire.Reply {
 	c := t.classes.DecideWhole(t.used(t.accepted), t.tags)
 	switch {
 	case c.Refuses():
-		return s.refuseSender(t, c)
+		return s.refuseSender(t, &c)
 	case c.Finding.Verdict.Action == verdict.Discard:
 		t.discarded, t.accepted = append(t.discarded, t.accepted...), nil
 		return s.discarded(t)
@@ -73,5 +79,5 @@ func (s *session) finish(t *transaction, signatures []verdict.Signature) {
 	for _, class := range classes {
 		s.observe(t, class)
 	}
-	t.decided = t.classes.Decide(classes)
+	t.classes.conclude(&t.decided, classes)
 }

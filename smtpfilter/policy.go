@@ -130,48 +130,70 @@ func (p *Policy) TakesRecipient(rcpt verdict.Recipient) bool {
 
 // JudgeEnvelope judges the reverse-path for recipients.
 func (p *Policy) JudgeEnvelope(ctx context.Context, j verdict.Judge, m *verdict.Message, to verdict.For) verdict.Finding {
-	f := verdict.Finding{Identity: verdict.EnvelopeIdentity, Address: m.ReversePath}
-	f.Verdict, f.Err = asker{ctx, j, m, to}.ask(verdict.Query{Stage: verdict.Envelope, Address: m.ReversePath})
+	a := asker{ctx, j, m, &to}
+	var f verdict.Finding
+	a.judgeEnvelope(&f)
 	return f
 }
 
-// asker asks a Judge about the senders of one message.
+// asker asks a Judge about the senders of one message. A Finding has 336 bytes, and a Judge is
+// asked deep in the stack of a connection. So the methods fill in a Finding of the caller.
 type asker struct {
 	ctx     context.Context
 	judge   verdict.Judge
 	message *verdict.Message
-	to      verdict.For
+	to      *verdict.For
 }
 
-// ask judges one sender. Of several readings of the recipient the strictest verdict counts.
-func (a asker) ask(q verdict.Query) (verdict.Verdict, error) {
-	v, err := a.askFor(q, a.to.Keys)
+// judgeEnvelope judges the reverse-path.
+func (a *asker) judgeEnvelope(f *verdict.Finding) {
+	*f = verdict.Finding{Identity: verdict.EnvelopeIdentity, Address: a.message.ReversePath}
+	a.ask(&verdict.Query{Stage: verdict.Envelope, Address: f.Address}, f)
+}
+
+// ask judges one sender, and sets the verdict and the error of the finding. Of several readings
+// of the recipient the strictest verdict counts.
+func (a *asker) ask(q *verdict.Query, f *verdict.Finding) {
+	a.askFor(q, a.to.Keys, f)
+	if len(a.to.Others) > 0 {
+		a.askOthers(q, f)
+	}
+}
+
+// askOthers judges one sender for the other readings of the recipient.
+func (a *asker) askOthers(q *verdict.Query, f *verdict.Finding) {
+	var of verdict.Finding
 	for _, keys := range a.to.Others {
-		if err != nil {
-			break
+		if f.Err != nil {
+			return
 		}
-		of, ofErr := a.askFor(q, keys)
-		if ofErr != nil || stricter(of, v) {
-			v, err = of, ofErr
+		a.askFor(q, keys, &of)
+		if of.Err != nil || stricter(&of.Verdict, &f.Verdict) {
+			f.Verdict = of.Verdict
+			f.Err = of.Err
 		}
 	}
-	return v, err
 }
 
 // askFor judges one sender. If the lists cannot be asked, the sender is deferred.
-func (a asker) askFor(q verdict.Query, keys []string) (verdict.Verdict, error) {
-	q.For = verdict.For{Lists: a.to.Lists, Keys: keys}
-	v, err := a.judge.Judge(a.ctx, a.message, q)
-	if errors.Is(err, verdict.ErrNoAnswer) {
-		v = verdict.Verdict{Action: verdict.Defer}
+func (a *asker) askFor(q *verdict.Query, keys []string, f *verdict.Finding) {
+	q.For.Lists, q.For.Keys = a.to.Lists, keys
+	f.Verdict, f.Err = a.judge.Judge(a.ctx, a.message, *q)
+	if noAnswer(f) {
+		f.Verdict = verdict.Verdict{}
+		f.Verdict.Action = verdict.Defer
 	}
-	return v, err
 }
+
+// noAnswer is f.NoAnswer without a copy of the finding.
+func noAnswer(f *verdict.Finding) bool { return errors.Is(f.Err, verdict.ErrNoAnswer) }
 
 // JudgesHeader reports whether the header of a message is judged. The header of a bounce is
 // not judged without CheckBounces, since a bounce must reach the sender of its message. Nor
 // is that of a message that an overriding allow list has cleared.
-func (p *Policy) JudgesHeader(envelope verdict.Finding) bool {
+func (p *Policy) JudgesHeader(envelope verdict.Finding) bool { return p.judgesHeader(&envelope) }
+
+func (p *Policy) judgesHeader(envelope *verdict.Finding) bool {
 	return len(p.HeaderFields) > 0 &&
 		!envelope.Verdict.ClearsMessage &&
 		(envelope.Address != "" || p.CheckBounces)

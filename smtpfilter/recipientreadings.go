@@ -99,33 +99,33 @@ func (p *Policy) completed(rcpt verdict.Recipient) []verdict.Recipient {
 	return all
 }
 
-// classOfAmbiguous returns the class of an ambiguous recipient, see above, before it is judged.
-// An exemption stands that names the local part at every domain, or the address of the host.
-func (c *Classes) classOfAmbiguous(rcpt verdict.Recipient) (Class, error) {
+// sayOfAmbiguous returns what an ambiguous recipient has a say in, see above. An exemption stands that
+// names the local part at every domain, or the address of the host.
+func (c *Classes) sayOfAmbiguous(rcpt verdict.Recipient) (say, error) {
 	exempt := rcpt
 	if mayRoute(rcpt) {
 		exempt.Domain = ""
 	}
-	class := Class{Exempt: c.policy.ExemptRecipient(exempt)}
+	of := say{exempt: c.policy.ExemptRecipient(exempt)}
 	j, ok := c.judge.(verdict.RecipientJudge)
-	if !ok || class.Exempt {
-		return class, nil
+	if !ok || of.exempt {
+		return of, nil
 	}
 	for _, reading := range c.policy.recipientReadings(rcpt) {
 		keys, err := j.KeysOf(reading)
 		if err != nil {
-			return class, err
+			return of, err
 		}
-		if keys != nil && !slices.ContainsFunc(class.For.Others, func(o []string) bool { return slices.Equal(o, keys) }) {
-			class.For.Others = append(class.For.Others, keys)
+		if keys != nil && !slices.ContainsFunc(of.to.Others, func(o []string) bool { return slices.Equal(o, keys) }) {
+			of.to.Others = append(of.to.Others, keys)
 		}
 	}
-	return class, nil
+	return of, nil
 }
 
 // keysText returns what tells recipients apart for the lists with entries for recipients. No
 // key has a line feed.
-func keysText(to verdict.For) string {
+func keysText(to *verdict.For) string {
 	text := strings.Join(to.Keys, "\n")
 	for _, keys := range to.Others {
 		text += "\n\t\n" + strings.Join(keys, "\n")
@@ -134,7 +134,7 @@ func keysText(to verdict.For) string {
 }
 
 // stricter reports whether a verdict is stricter than another one.
-func stricter(a, b verdict.Verdict) bool {
+func stricter(a, b *verdict.Verdict) bool {
 	switch {
 	case a.Action != b.Action:
 		return a.Action > b.Action

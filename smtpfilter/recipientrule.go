@@ -51,31 +51,31 @@ func (p *Policy) RuleOf(rcpt verdict.Recipient) *RecipientRule {
 	return nil
 }
 
-// apply returns a verdict as it counts for the rule's recipients.
-func (r *RecipientRule) apply(v verdict.Verdict) verdict.Verdict {
+// apply makes of a verdict what counts for the rule's recipients.
+func (r *RecipientRule) apply(v *verdict.Verdict) {
 	if !r.Monitor && r.MaxAction == verdict.Accept {
-		return v
+		return
 	}
-	bounded := r.bound(v)
-	if v.Proved != nil {
-		proved := r.bound(*v.Proved)
-		bounded.Pending, bounded.Proved = v.Pending, &proved
-		if proved.Action == bounded.Action && proved.ClearsMessage == bounded.ClearsMessage && proved.MayClear == bounded.MayClear {
-			bounded.Pending, bounded.Proved = false, nil // the bound leaves nothing to wait for
+	pending, ifProved := v.Pending, v.Proved
+	r.bound(v)
+	if ifProved != nil {
+		proved := *ifProved
+		r.bound(&proved)
+		v.Pending, v.Proved = pending, &proved
+		if proved.Action == v.Action && proved.ClearsMessage == v.ClearsMessage && proved.MayClear == v.MayClear {
+			v.Pending, v.Proved = false, nil // the bound leaves nothing to wait for
 		}
 	}
-	return bounded
 }
 
 // bound applies the rule to a verdict without what is pending.
-func (r *RecipientRule) bound(v verdict.Verdict) verdict.Verdict {
+func (r *RecipientRule) bound(v *verdict.Verdict) {
 	switch {
 	case r.Monitor && v.Would == nil:
 		v.Pending, v.Proved = false, nil
-		v = v.Monitor()
+		*v = v.Monitor()
 		v.Monitored = slices.DeleteFunc(v.Monitored, func(m verdict.Match) bool { return m.Shielded })
 	case r.MaxAction != verdict.Accept:
 		v.Action = min(v.Action, r.MaxAction)
 	}
-	return v
 }

@@ -45,42 +45,9 @@ func (s *session) Mail(string, *smtp.MailOptions) error {
 	if result := settings.Limiter.MessageOf(s.addr(), s.peer.loginID(s.conn)); !result.Allowed() {
 		return s.answer(s.peer.listener.limited(s.conn, result))
 	}
-	t := &transaction{
-		id:       newID(),
-		began:    time.Now(),
-		settings: settings,
-		client:   s.peer.client(s.conn),
-		from:     cmd.Path,
-		params:   cmd.Params,
-		utf8:     cmd.UTF8,
-	}
-	authenticated := s.conn.Authenticated() || t.client.Login != ""
-	if !authenticated {
-		t.params = withoutSubmitter(t.params)
-	}
-	t.next = s.begin(t)
-	policy := &t.settings.Policy
-	t.message = verdict.Message{
-		Door:        "proxy",
-		Listener:    s.peer.listener.name,
-		Client:      t.client.Addr,
-		Helo:        t.client.Helo,
-		Login:       t.client.Login,
-		ReversePath: cmd.Path.String(),
-
-		ClientNamed:   s.conn.Named(),
-		ClientIsProxy: !s.conn.Named() && (s.conn.Trusted() || s.conn.IsProxy()),
-	}
-	switch {
-	case policy.ExemptClient(s.addr()):
-		t.exempt = "client"
-	case policy.ExemptAuthenticated && authenticated:
-		t.exempt = "authenticated"
-	default:
-		t.judge = t.settings.Checker.Judge()
-	}
-	t.classes.Begin(s.server.ctx, policy, t.judge, &t.message)
-	if f := t.classes.Plain().Envelope; f.Err != nil && !f.NoAnswer() {
+	t := s.newTransaction(settings)
+	t.classes.Begin(s.server.ctx, &settings.Policy, t.judge, &t.message)
+	if f := &t.classes.Plain().Envelope; f.Err != nil && !noAnswer(f) {
 		// A text that is not an address cannot be looked up, so it is refused. If
 		// the lists cannot be asked, each recipient is refused for now.
 		t.next.Abort()
@@ -90,6 +57,47 @@ func (s *session) Mail(string, *smtp.MailOptions) error {
 	}
 	s.t = t
 	return nil
+}
+
+// newTransaction returns the transaction that the current MAIL begins, whose sender is not
+// judged yet.
+func (s *session) newTransaction(settings *Settings) *transaction {
+	cmd, client := s.conn.Command(), s.peer.client(s.conn)
+	t := &transaction{
+		id:       newID(),
+		began:    time.Now(),
+		settings: settings,
+		client:   client,
+		from:     cmd.Path,
+		params:   cmd.Params,
+		utf8:     cmd.UTF8,
+		message: verdict.Message{
+			Door:        "proxy",
+			Listener:    s.peer.listener.name,
+			Client:      client.Addr,
+			Helo:        client.Helo,
+			Login:       client.Login,
+			ReversePath: cmd.Path.String(),
+
+			ClientNamed:   s.conn.Named(),
+			ClientIsProxy: !s.conn.Named() && (s.conn.Trusted() || s.conn.IsProxy()),
+		},
+	}
+	authenticated := s.conn.Authenticated() || client.Login != ""
+	if !authenticated {
+		t.params = withoutSubmitter(t.params)
+	}
+	t.next = s.begin(t)
+	policy := &settings.Policy
+	switch {
+	case policy.ExemptClient(s.addr()):
+		t.exempt = "client"
+	case policy.ExemptAuthenticated && authenticated:
+		t.exempt = "authenticated"
+	default:
+		t.judge = settings.Checker.Judge()
+	}
+	return t
 }
 
 // Rcpt judges one recipient, and counts it.
@@ -115,13 +123,13 @@ func (s *session) judgeRcpt() (wire.Reply, RecipientOutcome) {
 	// who the client is.
 	if !s.conn.Authenticated() && !policy.TakesRecipient(parsed) {
 		reply := wire.NewReply(550, "5.7.1 <"+PublicText(rcpt.String())+"> relay access denied; id "+t.id)
-		s.log(slog.LevelInfo, "relay denied", t, verdict.Finding{}, []wire.Path{rcpt}, verdict.Reject.String(), reply)
+		s.log(slog.LevelInfo, "relay denied", t, &noFinding, []wire.Path{rcpt}, verdict.Reject.String(), reply)
 		return reply, RecipientRelayDenied
 	}
 	r := recipient{path: rcpt, params: cmd.Params, class: t.classes.Of(s.server.ctx, parsed)}
 	s.observe(t, r.class)
-	if f := r.class.Envelope; !r.class.Exempt && !f.Verdict.Pending {
-		switch f.Verdict.Action {
+	if v := &r.class.Envelope.Verdict; !r.class.Exempt && !v.Pending {
+		switch v.Action {
 		case verdict.Reject, verdict.Defer:
 			return s.refuseRcpt(t, &r)
 		case verdict.Discard:
@@ -133,12 +141,12 @@ func (s *session) judgeRcpt() (wire.Reply, RecipientOutcome) {
 	// A listed sender has its refusal by then, and learns nothing of who exists.
 	if !s.conn.Authenticated() && !policy.KnowsRecipient(parsed) {
 		reply := wire.NewReply(550, "5.1.1 <"+PublicText(rcpt.String())+"> no such recipient here; id "+t.id)
-		s.log(slog.LevelInfo, "recipient unknown", t, verdict.Finding{}, []wire.Path{rcpt}, verdict.Reject.String(), reply)
+		s.log(slog.LevelInfo, "recipient unknown", t, &noFinding, []wire.Path{rcpt}, verdict.Reject.String(), reply)
 		return reply, RecipientUnknown
 	}
 	entries, group, ok := t.recall(rcpt)
 	if !ok {
-		s.log(slog.LevelInfo, "other recipients go first", t, r.class.Envelope, []wire.Path{rcpt}, verdict.Defer.String(), tryLater)
+		s.log(slog.LevelInfo, "other recipients go first", t, &r.class.Envelope, []wire.Path{rcpt}, verdict.Defer.String(), tryLater)
 		return tryLater, RecipientPostponed
 	}
 	r.entries = entries
@@ -154,13 +162,13 @@ func (s *session) judgeRcpt() (wire.Reply, RecipientOutcome) {
 
 // refuseRcpt refuses a recipient because of the reverse-path.
 func (s *session) refuseRcpt(t *transaction, r *recipient) (wire.Reply, RecipientOutcome) {
-	f := r.class.Envelope
-	reply := t.settings.Policy.Refusal(f, t.id)
+	f := &r.class.Envelope
+	reply := t.settings.Policy.refusal(f, t.id, "")
 	s.logRefusal(t, f, []wire.Path{r.path}, reply, nil)
 	if len(t.accepted) == 0 { // else it would delay a connection to the next hop too
 		s.tarpit(t, f)
 	}
-	if f.NoAnswer() {
+	if noAnswer(f) {
 		return reply, RecipientFailed
 	}
 	return reply, RecipientListed
@@ -189,8 +197,8 @@ func (s *session) addr() netip.Addr { return s.conn.Client().Addr.Addr() }
 
 // tarpit delays the refusal of a listed sender, if the policy says so and the tarpit is
 // not full.
-func (s *session) tarpit(t *transaction, f verdict.Finding) {
-	if d := t.settings.Policy.Tarpit; d > 0 && !f.NoAnswer() && !within(t.settings.Policy.TarpitExempt, s.addr()) {
+func (s *session) tarpit(t *transaction, f *verdict.Finding) {
+	if d := t.settings.Policy.Tarpit; d > 0 && !noAnswer(f) && !within(t.settings.Policy.TarpitExempt, s.addr()) {
 		t.settings.Tarpit.Wait(s.server.ctx, d, s.server.drain)
 	}
 }

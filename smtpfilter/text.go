@@ -24,15 +24,19 @@ const maxListText = 200
 //
 // If the lists could not be asked, it is 451 4.3.0 (RFC 3463: X.3.0, other or undefined mail
 // system status) without the sender.
-func (p *Policy) Refusal(f verdict.Finding, id string) wire.Reply { return p.refusal(f, id, "") }
+func (p *Policy) Refusal(f verdict.Finding, id string) wire.Reply { return p.refusal(&f, id, "") }
 
 // RefusalForSome returns the reply that refuses a message for all its recipients because of a
 // finding that counts for some of them only. It names these, as far as they fit, and says what
 // to do.
 func (p *Policy) RefusalForSome(f verdict.Finding, id string, recipients []string) wire.Reply {
+	return p.refusalForSome(&f, id, recipients)
+}
+
+func (p *Policy) refusalForSome(f *verdict.Finding, id string, recipients []string) wire.Reply {
 	const advice = ", send it to the others alone"
-	if f.NoAnswer() {
-		return p.Refusal(f, id)
+	if noAnswer(f) {
+		return p.refusal(f, id, "")
 	}
 	who := "; not for some of the recipients"
 	if len(recipients) > 0 {
@@ -48,12 +52,12 @@ func (p *Policy) RefusalForSome(f verdict.Finding, id string, recipients []strin
 }
 
 // refusal returns the reply of a refusal, with a text at its end.
-func (p *Policy) refusal(f verdict.Finding, id, end string) wire.Reply {
+func (p *Policy) refusal(f *verdict.Finding, id, end string) wire.Reply {
 	action := f.Verdict.Action
 	switch {
 	case action != verdict.Reject && action != verdict.Defer:
 		return wire.Reply{}
-	case f.NoAnswer():
+	case noAnswer(f):
 		return wire.NewReply(451, "4.3.0 The sender could not be checked now, try again later; id "+id)
 	}
 	code, enhanced := 550, "5.7.1 "
@@ -91,7 +95,7 @@ func (p *Policy) refusal(f verdict.Finding, id, end string) wire.Reply {
 
 // shownSender returns the sender as a refusal names it. A local part without a domain is not
 // an address that anyone has written, so it is shown as it is in the header.
-func shownSender(f verdict.Finding) string {
+func shownSender(f *verdict.Finding) string {
 	if f.Form != "" && strings.HasSuffix(f.Address, "@") {
 		return f.Form
 	}

@@ -100,18 +100,20 @@ const TagField = "X-Spamgate"
 // Tags returns the contents of a message's tag fields, each once, that of the reverse-path
 // first.
 func Tags(envelope verdict.Finding, header []verdict.Finding) []string {
-	var tags []string
-	add := func(f verdict.Finding) {
-		if f.Verdict.Action != verdict.Tag || len(tags) == maxTags {
-			return
-		}
-		if tag := TagOf(f); !slices.Contains(tags, tag) {
-			tags = append(tags, tag)
-		}
+	tags := addTag(nil, &envelope.Verdict)
+	for i := range header {
+		tags = addTag(tags, &header[i].Verdict)
 	}
-	add(envelope)
-	for _, f := range header {
-		add(f)
+	return tags
+}
+
+// addTag adds the tag of a verdict to those of a message, if it asks for one that is new.
+func addTag(tags []string, v *verdict.Verdict) []string {
+	if v.Action != verdict.Tag || len(tags) == maxTags {
+		return tags
+	}
+	if tag := tagOf(v); !slices.Contains(tags, tag) {
+		tags = append(tags, tag)
 	}
 	return tags
 }
@@ -121,16 +123,18 @@ const proofPending = "; proof=pending"
 
 // TagOf returns the content of a tag field because of a finding, whatever its action. It says so
 // if a proof, which comes with the rest of the message, may yet clear the sender.
-func TagOf(f verdict.Finding) string {
-	tag := tagValue(f.Verdict.Match)
-	if f.Verdict.Pending {
+func TagOf(f verdict.Finding) string { return tagOf(&f.Verdict) }
+
+func tagOf(v *verdict.Verdict) string {
+	tag := tagValue(&v.Match)
+	if v.Pending {
 		tag += proofPending
 	}
 	return tag
 }
 
 // tagValue returns the content of the field that tags a message.
-func tagValue(m verdict.Match) string {
+func tagValue(m *verdict.Match) string {
 	reason := ""
 	if m.PublicReason && m.Reason != "" {
 		reason = "; reason=" + PublicText(m.Reason)

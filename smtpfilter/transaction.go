@@ -81,7 +81,7 @@ func (t *transaction) used(of ...[]recipient) []*Class {
 // whom it is discarded.
 func (t *transaction) refusing() []wire.Path {
 	for _, least := range []verdict.Action{verdict.Defer, verdict.Discard} {
-		paths := t.recipientsWith(func(i int) bool { return t.accepted[i].class.Decides().Verdict.Action >= least })
+		paths := t.recipientsWith(func(i int) bool { return t.accepted[i].class.deciding().Verdict.Action >= least })
 		if len(paths) > 0 {
 			return paths
 		}
@@ -91,18 +91,19 @@ func (t *transaction) refusing() []wire.Path {
 
 // shown returns the finding that a line about an accepted message shows, what was done because
 // of it, and why a listed sender passed.
-func (t *transaction) shown() (f verdict.Finding, action verdict.Action, exempt string) {
-	var strictest, refusing, passing verdict.Finding
+func (t *transaction) shown() (f *verdict.Finding, action verdict.Action, exempt string) {
+	var all, pass []*verdict.Finding
+	refusing := &noFinding
 	for _, class := range t.used(t.accepted) {
-		all := verdict.Strictest(append([]verdict.Finding{class.Envelope}, class.Header...))
-		strictest = verdict.Strictest([]verdict.Finding{strictest, all})
-		switch of := class.Decides(); {
+		all = append(all, class.findings()...)
+		switch of := class.deciding(); {
 		case of.Verdict.Action < verdict.Defer:
-			passing = verdict.Strictest([]verdict.Finding{passing, of})
+			pass = append(pass, of)
 		case of.Verdict.Action > refusing.Verdict.Action:
 			refusing = of
 		}
 	}
+	strictest, passing := strictestOf(all), strictestOf(pass)
 	switch {
 	case refusing.Verdict.Action > verdict.Accept: // and others are not, so that the message has a tag
 		return refusing, verdict.Tag, t.exempt
@@ -113,6 +114,14 @@ func (t *transaction) shown() (f verdict.Finding, action verdict.Action, exempt 
 	default:
 		return strictest, verdict.Accept, t.exempt
 	}
+}
+
+// strictestOf returns the strictest of findings, see [verdict.Strictest]. It must not be changed.
+func strictestOf(findings []*verdict.Finding) *verdict.Finding {
+	if f := verdict.Deciding(findings, false); f != nil {
+		return f
+	}
+	return &noFinding
 }
 
 // onlyExempt reports whether every recipient is reachable by every sender.

@@ -44,9 +44,14 @@ func (h *limiter) Handle(ctx context.Context, r slog.Record) error {
 		return size <= space
 	})
 	if size > space {
-		r = h.shorten(r, space)
+		return h.handleLong(ctx, r, space)
 	}
 	return h.Handler.Handle(ctx, r)
+}
+
+// handleLong cuts a record to what fits in space, and passes it on.
+func (h *limiter) handleLong(ctx context.Context, r slog.Record, space int) error {
+	return h.Handler.Handle(ctx, h.shorten(r, space))
 }
 
 // WithAttrs implements slog.Handler. It cuts texts to 256 bytes, since they are in
