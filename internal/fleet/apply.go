@@ -97,11 +97,13 @@ func (l *list) step(ctx context.Context) (again bool, err error) {
 // lookBack returns what to do with a file whose version is not the applied one: if the fleet
 // had it once, the process ended before it could note that.
 func (l *list) lookBack(ctx context.Context, b *buckets, local string) (step, error) {
-	ctx, cancel := context.WithTimeout(ctx, 4*l.m.o.times.edit)
+	ctx, cancel := l.m.whileLinked(ctx)
 	defer cancel()
-	entries, err := b.lists.History(ctx, l.key)
+	asking, stop := context.WithTimeout(ctx, 4*l.m.o.times.edit)
+	defer stop()
+	entries, err := b.lists.History(asking, l.key)
 	if err != nil && !errors.Is(err, jetstream.ErrKeyNotFound) {
-		return stepNone, err
+		return stepNone, lost(ctx, err)
 	}
 	for _, e := range entries {
 		if v, err := parseVersion(e.Value(), l.Name, l.Kind); err == nil && v.has(local) {
@@ -189,7 +191,7 @@ func (l *list) taken(v *Version, revision uint64) error {
 	l.m.counters.applied.Add(1)
 	l.m.log.Info("list taken from the fleet", "list", l.Name, "sequence", v.Sequence, "member", v.Member, "by", v.Author)
 	l.m.mu.Lock()
-	l.force = false
+	l.force, l.seeded = false, time.Time{}
 	l.m.mu.Unlock()
 	err := l.note(v, revision)
 	if l.m.o.Applied != nil {
@@ -300,6 +302,9 @@ func (l *list) newVersion(a, r *Version, sha string, size int64) *Version {
 // seed publishes the applied version, which the fleet has lost, again.
 func (l *list) seed(ctx context.Context, b *buckets, v view, revision uint64) error {
 	again := *v.applied
+	l.m.mu.Lock()
+	l.seeded = time.Now()
+	l.m.mu.Unlock()
 	return l.propose(ctx, b, &again, nil, v.local, revision)
 }
 

@@ -35,7 +35,8 @@ type buckets struct {
 	js           jetstream.JetStream
 	lists, state jetstream.KeyValue
 	content      jetstream.ObjectStore
-	created      map[string]time.Time // by the name of the stream
+	streams      map[string]jetstream.Stream // of lists and state, by the name of the bucket
+	created      map[string]time.Time        // by the name of the stream
 
 	mu   sync.Mutex
 	side map[string]jetstream.KeyValue // the others, by name
@@ -47,7 +48,7 @@ func (m *Member) openBuckets(ctx context.Context) (*buckets, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &buckets{js: js, side: map[string]jetstream.KeyValue{}}
+	b := &buckets{js: js, streams: map[string]jetstream.Stream{}, side: map[string]jetstream.KeyValue{}}
 	if b.lists, err = m.openKV(ctx, js, bucketLists, historyOf, 0); err != nil {
 		return nil, err
 	}
@@ -57,8 +58,29 @@ func (m *Member) openBuckets(ctx context.Context) (*buckets, error) {
 	if b.content, err = m.openContent(ctx, js); err != nil {
 		return nil, err
 	}
+	for _, name := range []string{bucketLists, bucketState} {
+		if b.streams[name], err = js.Stream(ctx, "KV_"+name); err != nil {
+			return nil, fmt.Errorf("the bucket %s: %w", name, err)
+		}
+	}
 	b.created, err = m.identities(ctx, b)
 	return b, err
+}
+
+// last returns what a bucket has for a key. The value is nil if there is none, or if it was
+// deleted: then the mark of that has a revision, which KeyValue.Get does not tell, and without
+// which nothing can follow it.
+func (b *buckets) last(ctx context.Context, bucket, key string) (value []byte, revision uint64, err error) {
+	msg, err := b.streams[bucket].GetLastMsgForSubject(ctx, "$KV."+bucket+"."+key)
+	switch {
+	case errors.Is(err, jetstream.ErrMsgNotFound):
+		return nil, 0, nil
+	case err != nil:
+		return nil, 0, err
+	case msg.Header.Get("KV-Operation") != "" || msg.Header.Get(jetstream.MarkerReasonHeader) != "":
+		return nil, msg.Sequence, nil
+	}
+	return append([]byte{}, msg.Data...), msg.Sequence, nil
 }
 
 // openSide opens a bucket that lists do not need.

@@ -80,6 +80,8 @@ func (m *Member) connected(nc *nats.Conn) {
 	m.log.Info("connected to the fleet", "server", nc.ConnectedUrlRedacted())
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.cut(errLost)
+	m.link, m.cut = context.WithCancelCause(m.ctx)
 	m.readOnly, m.denied = nil, map[string]bool{}
 	if m.buckets != nil {
 		m.setTrouble(nil)
@@ -99,6 +101,7 @@ func (m *Member) disconnected(nc *nats.Conn, err error) {
 	}
 	err = withAdvice(err)
 	was, now := m.trouble, err
+	m.cut(errLost)
 	m.setTrouble(err)
 	m.notify()
 	m.mu.Unlock()
@@ -108,6 +111,36 @@ func (m *Member) disconnected(nc *nats.Conn, err error) {
 	if m.ctx.Err() == nil && (was == nil || was.Error() != now.Error()) {
 		m.log.Warn("not connected to the fleet", "error", now)
 	}
+}
+
+// errLost says that the connection was lost.
+var errLost = fmt.Errorf("%w: the connection was lost", ErrOffline)
+
+// linked waits until there is a connection, see whileLinked.
+func (m *Member) linked(ctx context.Context) error {
+	return m.wait(ctx, func() bool { return m.link.Err() == nil && m.nc.IsConnected() })
+}
+
+// whileLinked returns a context that ends with the connection, too: the answers to what was asked
+// before do not come any more, and the library waits for them.
+func (m *Member) whileLinked(ctx context.Context) (context.Context, context.CancelFunc) {
+	m.mu.Lock()
+	link := m.link
+	m.mu.Unlock()
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(link, func() { cancel(context.Cause(link)) })
+	return ctx, func() {
+		stop()
+		cancel(nil)
+	}
+}
+
+// lost returns errLost for an error of what has ended with the connection, else err.
+func lost(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); err != nil && errors.Is(cause, errLost) {
+		return cause
+	}
+	return err
 }
 
 // withAdvice adds to an error of connecting what to do about it.

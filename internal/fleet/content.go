@@ -188,7 +188,7 @@ func (m *Member) get(ctx context.Context, b *buckets, v *Version, name string, m
 	if object, ok := v.Inline[name]; ok {
 		return io.NopCloser(&limited{bytes.NewReader(object), most}), nil
 	}
-	ctx, stop := context.WithCancel(ctx)
+	ctx, stop := m.whileLinked(ctx)
 	late := time.AfterFunc(2*m.o.times.edit, stop) // an object may be a link to itself
 	object, err := b.content.Get(ctx, name)
 	if !late.Stop() && err == nil {
@@ -201,7 +201,7 @@ func (m *Member) get(ctx context.Context, b *buckets, v *Version, name string, m
 		return nil, fmt.Errorf("%w: %s is missing", errContent, name)
 	case err != nil:
 		stop()
-		return nil, fmt.Errorf("reading %s: %w", name, err)
+		return nil, fmt.Errorf("reading %s: %w", name, lost(ctx, err))
 	}
 	return &received{&limited{object, most}, object, stop}, nil
 }

@@ -56,7 +56,8 @@ func (m *Member) Publish(ctx context.Context, e Edit) (done func(placed bool), e
 }
 
 // current returns the applied version, if the file has it and the fleet has none that is
-// newer, as far as this gate knows.
+// newer, as far as this gate knows. Where it has just put its version back, since the fleet had
+// lost it, other gates get the time to put a newer one in that place.
 func (l *list) current(file *os.File) (*applied, error) {
 	if file == nil {
 		return nil, ErrBehind
@@ -68,7 +69,7 @@ func (l *list) current(file *os.File) (*applied, error) {
 	l.m.mu.Lock()
 	defer l.m.mu.Unlock()
 	a, r := l.applied, l.remote
-	if a == nil || r == nil || !l.fresh || r.version == nil || a.Revision != r.revision || a.Version.SHA256 != sum || l.pending != "" {
+	if time.Since(l.seeded) < l.m.o.times.resync+l.m.o.times.grace || a == nil || r == nil || !l.fresh || r.version == nil || a.Revision != r.revision || a.Version.SHA256 != sum || l.pending != "" {
 		return nil, ErrBehind
 	}
 	return a, nil

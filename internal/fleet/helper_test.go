@@ -140,24 +140,27 @@ func (g *gate) read(list string) string {
 
 // edit changes a list as package managed does.
 func (g *gate) edit(list string, change func(old string) string) error {
-	return g.Retry(g.t.Context(), list, func() error {
-		var done func(bool)
-		_, err := listedit.Rewrite(g.t.Context(), g.path(list), func(old io.ReadSeeker, w io.Writer) error {
-			text, err := io.ReadAll(old)
-			if err != nil {
-				return err
-			}
-			_, err = io.WriteString(w, change(string(text)))
+	return g.Retry(g.t.Context(), list, func() error { return g.tryEdit(list, change) })
+}
+
+// tryEdit is edit once.
+func (g *gate) tryEdit(list string, change func(old string) string) error {
+	var done func(bool)
+	_, err := listedit.Rewrite(g.t.Context(), g.path(list), func(old io.ReadSeeker, w io.Writer) error {
+		text, err := io.ReadAll(old)
+		if err != nil {
 			return err
-		}, listedit.Options{StateDir: g.o.StateDir, Publish: func(ctx context.Context, c listedit.Change, old, content *os.File) (err error) {
-			done, err = g.Publish(ctx, Edit{List: list, Author: "ann", What: "added", Accepted: true, SHA256: c.SHA256, Size: c.Size, Old: old, New: content})
-			return err
-		}})
-		if done != nil {
-			done(err == nil)
 		}
+		_, err = io.WriteString(w, change(string(text)))
 		return err
-	})
+	}, listedit.Options{StateDir: g.o.StateDir, Publish: func(ctx context.Context, c listedit.Change, old, content *os.File) (err error) {
+		done, err = g.Publish(ctx, Edit{List: list, Author: "ann", What: "added", Accepted: true, SHA256: c.SHA256, Size: c.Size, Old: old, New: content})
+		return err
+	}})
+	if done != nil {
+		done(err == nil)
+	}
+	return err
 }
 
 // add adds a line to a list.
@@ -168,18 +171,51 @@ func (g *gate) add(list, line string) error {
 func (g *gate) mustAdd(list, line string) {
 	g.t.Helper()
 	if err := g.add(list, line); err != nil {
-		g.t.Fatalf("%s: adding %s: %v", g.o.Name, line, err)
+		g.t.Fatalf("%s: adding %s: %v%s", g.o.Name, line, err, states(list, []*gate{g}))
 	}
 }
 
 // eventually waits for a condition.
 func eventually(t testing.TB, what string, condition func() bool) {
 	t.Helper()
+	eventuallyOr(t, what, func() string { return "" }, condition)
+}
+
+// eventuallyOr is eventually that tells the state of things if the condition does not come.
+func eventuallyOr(t testing.TB, what string, state func() string, condition func() bool) {
+	t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); !condition(); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("not in 20 s: %s", what)
+			t.Fatalf("not in 20 s: %s%s", what, state())
 		}
 	}
+}
+
+// states tells what gates have of a list, a line each.
+func states(list string, gates []*gate) string {
+	var b strings.Builder
+	for _, g := range gates {
+		l, err := g.list(list)
+		if err != nil {
+			g.t.Fatal(err)
+		}
+		sum := sha256.Sum256([]byte(g.read(list)))
+		g.Member.mu.Lock()
+		fmt.Fprintf(&b, "\n%s: file %x", g.o.Name, sum[:4])
+		if a := l.applied; a != nil {
+			fmt.Fprintf(&b, ", applied %d %s revision %d", a.Version.Sequence, a.Version.SHA256[:8], a.Revision)
+		}
+		if r := l.remote; r != nil {
+			fmt.Fprintf(&b, ", remote revision %d error %v", r.revision, r.err)
+			if r.version != nil {
+				fmt.Fprintf(&b, " sequence %d %s", r.version.Sequence, r.version.SHA256[:8])
+			}
+		}
+		fmt.Fprintf(&b, ", pending %q, fresh %v, force %v, error %v, looks %d of %d, buckets %v, trouble %v",
+			l.pending, l.fresh, l.force, l.err, l.looks, l.begun, g.Member.buckets != nil, g.Member.trouble)
+		g.Member.mu.Unlock()
+	}
+	return b.String()
 }
 
 // has waits until a list has a content on all gates.
@@ -196,7 +232,7 @@ func shorten(s string) string { return s[:min(len(s), 60)] }
 func equal(t testing.TB, list string, gates ...*gate) *Version {
 	t.Helper()
 	var first *Version
-	eventually(t, "all gates are equal", func() bool {
+	eventuallyOr(t, "all gates are equal", func() string { return states(list, gates) }, func() bool {
 		first = nil
 		for _, g := range gates {
 			v := g.version(list)

@@ -12,8 +12,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/nats-io/nats.go/jetstream"
-
 	"spamgate/internal/atomicfile"
 )
 
@@ -31,15 +29,16 @@ type list struct {
 
 	// Guarded by Member.mu.
 	applied *applied
-	remote  *remote // nil: not known yet
-	fresh   bool    // remote was read on this connection
-	pending string  // the digest of an own edit that is not in its place yet
-	force   bool    // take the fleet's version whatever the file has
-	err     error   // of the last look
-	begun   uint64  // looks
-	looks   uint64  // that have ended
-	fetches *bool   // what FetchesChanged was told
-	damaged string  // how the fleet\'s version is damaged, as the log has it
+	remote  *remote   // nil: not known yet
+	fresh   bool      // remote was read on this connection
+	seeded  time.Time // when this gate has put a version back that the fleet had lost
+	pending string    // the digest of an own edit that is not in its place yet
+	force   bool      // take the fleet's version whatever the file has
+	err     error     // of the last look
+	begun   uint64    // looks
+	looks   uint64    // that have ended
+	fetches *bool     // what FetchesChanged was told
+	damaged string    // how the fleet\'s version is damaged, as the log has it
 
 	mu       sync.Mutex // guards what follows
 	loaded   bool
@@ -306,18 +305,20 @@ func (r *remote) parse(l *list, value []byte) {
 
 // refresh reads what the fleet has of a list.
 func (l *list) refresh(ctx context.Context, b *buckets) error {
-	entry, err := b.lists.Get(ctx, l.key)
-	switch {
-	case errors.Is(err, jetstream.ErrKeyDeleted):
-		l.observe(nil, entry.Revision(), true)
-	case errors.Is(err, jetstream.ErrKeyNotFound):
-		l.observe(nil, 0, true) // if a server only lags behind, publishing is refused
-	case err != nil:
+	value, revision, err := b.last(ctx, bucketLists, l.key)
+	if err != nil {
 		return err
-	default:
-		l.observe(entry.Value(), entry.Revision(), l.putBack(ctx, entry.Revision()))
 	}
+	certain := value == nil // if a server only lags behind, publishing is refused
+	l.observe(value, revision, certain || l.putBack(ctx, revision))
 	return nil
+}
+
+// refreshBriefly is refresh for what is asked again soon: an answer may be lost with a server.
+func (l *list) refreshBriefly(ctx context.Context, b *buckets) error {
+	ctx, cancel := l.m.brief(ctx)
+	defer cancel()
+	return l.refresh(ctx, b)
 }
 
 // putBack reports whether the bucket was put back to an earlier state: the leader of its servers,

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -293,4 +294,94 @@ func TestChangedOutside(t *testing.T) {
 		equal(t, "blocked", a, b)
 	}
 	has(t, "blocked", "one@example.net\nown@example.net\n", a, b)
+}
+
+// TestStaleGate lets the first gate that comes back after the loss of a bucket be one that misses
+// an edit. It takes no edits over what it has put back until the other gate has put back the newer
+// one.
+func TestStaleGate(t *testing.T) {
+	t.Parallel()
+	s := fleettest.Start(t, nil)
+	newest, stale := newGate(t, "newest", s, nil), startGate(t, "stale", s, func(o *Options) { o.times.grace = 10 * time.Minute; o.times.conflict = time.Hour })
+	newest.write("blocked", "one@example.net\n")
+	newest.start()
+	equal(t, "blocked", newest, stale)
+	stale.stop()
+	newest.mustAdd("blocked", "two@example.net")
+	newest.stop()
+	if err := client(t, s).DeleteStream(t.Context(), "KV_"+bucketLists); err != nil {
+		t.Fatal(err)
+	}
+	stale.start()
+	if v := equal(t, "blocked", stale); v.Sequence != 1 {
+		t.Fatalf("the stale gate has %v", v)
+	}
+	tries := make(chan error, 1000)
+	done := make(chan error)
+	go func() {
+		done <- stale.Retry(t.Context(), "blocked", func() error {
+			err := stale.tryEdit("blocked", func(old string) string { return old + "three@example.net\n" })
+			select {
+			case tries <- err:
+			default:
+			}
+			return err
+		})
+	}()
+	if err := <-tries; !errors.Is(err, ErrBehind) {
+		t.Errorf("the first try is answered with %v, want ErrBehind", err)
+	}
+	newest.start()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	has(t, "blocked", "one@example.net\ntwo@example.net\nthree@example.net\n", newest, stale)
+}
+
+// TestDeletedKey reads keys that were deleted: what follows them needs the revisions of the marks.
+func TestDeletedKey(t *testing.T) {
+	t.Parallel()
+	s := fleettest.Start(t, nil)
+	g := startGate(t, "a", s, nil)
+	b, err := g.reach(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := g.newList(List{Name: "other", Kind: Managed, Path: g.path("blocked")})
+	defer l.cancel()
+	for _, test := range []struct {
+		bucket, key string
+		revision    func() (uint64, error)
+	}{
+		{bucketLists, "list.other", func() (uint64, error) {
+			err := l.refresh(t.Context(), b)
+			if l.remote == nil || l.remote.version != nil {
+				t.Errorf("the list has %v", l.remote)
+				return 0, err
+			}
+			return l.remote.revision, err
+		}},
+		{bucketState, StateKey("pin", "other"), func() (uint64, error) {
+			theirs, err := g.refreshState(t.Context(), b, StateKey("pin", "other"))
+			return theirs.revision, err
+		}},
+	} {
+		if got, err := test.revision(); got != 0 || err != nil {
+			t.Errorf("%s: revision %d (%v) of a key that never was, want 0", test.bucket, got, err)
+		}
+		kv, err := client(t, s).KeyValue(t.Context(), test.bucket)
+		if err != nil {
+			t.Fatal(err)
+		}
+		put, err := kv.PutString(t.Context(), test.key, "{")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := kv.Delete(t.Context(), test.key); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := test.revision(); got != put+1 || err != nil {
+			t.Errorf("%s: revision %d (%v), want %d, that of the mark", test.bucket, got, err, put+1)
+		}
+	}
 }

@@ -59,6 +59,8 @@ type Member struct {
 
 	mu       sync.Mutex
 	changed  chan struct{}   // closed when something below changes
+	link     context.Context // ends with the connection
+	cut      context.CancelCauseFunc
 	buckets  *buckets        // nil while there are none
 	trouble  error           // why there are none, or no connection
 	down     time.Time       // since when there is trouble
@@ -102,6 +104,8 @@ func Open(o Options) (*Member, error) {
 		return nil, fmt.Errorf("fleet: %w", err)
 	}
 	m.ctx, m.cancel = context.WithCancel(context.Background())
+	m.link, m.cut = context.WithCancelCause(m.ctx)
+	m.cut(errLost) // there is none yet
 	if err := m.connect(); err != nil {
 		m.cancel()
 		return nil, fmt.Errorf("fleet: %w", err)

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -79,7 +80,10 @@ func TestModel(t *testing.T) {
 	t.Logf("SPAMGATE_FLEET_SEED=%d", seed)
 	w := &world{T: t, r: rand.New(rand.NewPCG(seed, 0)), s: fleettest.Start(t, nil)}
 	for i := range 4 {
-		g := newGate(t, fmt.Sprintf("g%d", i), w.s, func(o *Options) { o.times.resync = quick.resync / 4 })
+		g := newGate(t, fmt.Sprintf("g%d", i), w.s, func(o *Options) {
+			o.times.resync = quick.resync / 4
+			o.times.grace = 2 * time.Second // longer than the servers need to restart
+		})
 		if i == 0 {
 			g.write("blocked", lines(3000, "first"))
 			g.start()

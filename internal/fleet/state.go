@@ -205,25 +205,20 @@ func (m *Member) noteState(key string, s *shared) error {
 
 // refreshState reads a value from the fleet. If that has none, or a damaged one, the sequence is 0.
 func (m *Member) refreshState(ctx context.Context, b *buckets, key string) (*shared, error) {
-	entry, err := b.state.Get(ctx, key)
-	switch {
-	case err == nil:
-		m.observeState(entry)
-		theirs, err := parseNext(entry.Value(), m.known(key))
-		if errors.Is(err, errNewer) {
-			return nil, err
-		}
-		if err != nil {
-			theirs = new(shared)
-		}
-		theirs.revision = entry.Revision()
-		return theirs, nil
-	case errors.Is(err, jetstream.ErrKeyDeleted):
-		return &shared{revision: entry.Revision()}, nil
-	case errors.Is(err, jetstream.ErrKeyNotFound):
-		return new(shared), nil
+	value, revision, err := b.last(ctx, bucketState, key)
+	if err != nil || value == nil {
+		return &shared{revision: revision}, err
 	}
-	return nil, err
+	m.observeState(key, value, revision)
+	theirs, err := parseNext(value, m.known(key))
+	if errors.Is(err, errNewer) {
+		return nil, err
+	}
+	if err != nil {
+		theirs = new(shared)
+	}
+	theirs.revision = revision
+	return theirs, nil
 }
 
 // parseNext parses a value that may follow own, which is nil if there is none.
@@ -240,17 +235,17 @@ func parseNext(value []byte, own *shared) (*shared, error) {
 }
 
 // observeState notes a value of the fleet, if it is newer than the own one.
-func (m *Member) observeState(e jetstream.KeyValueEntry) {
-	if _, _, ok := ParseStateKey(e.Key()); !ok || e.Operation() != jetstream.KeyValuePut {
+func (m *Member) observeState(key string, value []byte, revision uint64) {
+	if _, _, ok := ParseStateKey(key); !ok {
 		return
 	}
 	m.stateMu.Lock()
 	defer m.stateMu.Unlock()
 	m.mu.Lock()
-	own, full := m.state[e.Key()], m.stateFull(len(e.Value()))
-	delete(m.unused, e.Key())
+	own, full := m.state[key], m.stateFull(len(value))
+	delete(m.unused, key)
 	m.mu.Unlock()
-	s, err := parseNext(e.Value(), own)
+	s, err := parseNext(value, own)
 	damaged := err != nil && !errors.Is(err, errNewer)
 	if err == nil && own == nil && full {
 		err = fmt.Errorf("there are more than %d values, or %d bytes", maxKeys, maxState)
@@ -258,37 +253,37 @@ func (m *Member) observeState(e jetstream.KeyValueEntry) {
 	if err != nil {
 		m.mu.Lock()
 		if own != nil {
-			m.outdated[e.Key()] = damaged
+			m.outdated[key] = damaged
 		}
 		m.mu.Unlock()
-		m.sayUnused(e.Key(), err)
+		m.sayUnused(key, err)
 		return
 	}
-	s.revision = e.Revision()
+	s.revision = revision
 	if own != nil && !s.counts(own) {
 		mine := *own
-		mine.revision = e.Revision()
+		mine.revision = revision
 		m.mu.Lock()
-		m.state[e.Key()] = &mine
-		m.outdated[e.Key()] = own.counts(s)
+		m.state[key] = &mine
+		m.outdated[key] = own.counts(s)
 		m.mu.Unlock()
 		return
 	}
 	if m.o.StateChanged != nil {
-		err := m.o.StateChanged(e.Key(), s.Value)
+		err := m.o.StateChanged(key, s.Value)
 		if errors.Is(err, ErrNotShared) {
 			return
 		}
 		if err != nil {
-			m.sayUnused(e.Key(), err)
+			m.sayUnused(key, err)
 			m.mu.Lock()
-			m.unused[e.Key()] = true
+			m.unused[key] = true
 			m.mu.Unlock()
 			return
 		}
 	}
-	if err := m.noteState(e.Key(), s); err != nil {
-		m.log.Warn("a value of the fleet's state is not noted", "key", e.Key(), "error", err)
+	if err := m.noteState(key, s); err != nil {
+		m.log.Warn("a value of the fleet's state is not noted", "key", key, "error", err)
 	}
 }
 
@@ -340,23 +335,19 @@ func (m *Member) resyncState(ctx context.Context, b *buckets, all bool) error {
 
 // mendState writes an own value to the fleet if that has none, or an older one.
 func (m *Member) mendState(ctx context.Context, b *buckets, key string) error {
-	entry, err := b.state.Get(ctx, key)
+	value, revision, err := b.last(ctx, bucketState, key)
+	if err != nil {
+		return err
+	}
 	again := *m.known(key)
-	switch {
-	case err == nil:
-		m.observeState(entry)
-		s, err := parseNext(entry.Value(), &again)
+	if value != nil {
+		m.observeState(key, value, revision)
+		s, err := parseNext(value, &again)
 		if errors.Is(err, errNewer) || err == nil && (s.counts(&again) || !again.counts(s)) {
 			return nil
 		}
-		again.revision = entry.Revision()
-	case errors.Is(err, jetstream.ErrKeyDeleted):
-		again.revision = entry.Revision()
-	case errors.Is(err, jetstream.ErrKeyNotFound):
-		again.revision = 0
-	default:
-		return err
 	}
+	again.revision = revision
 	err = m.putState(ctx, b, key, &again)
 	m.mu.Lock()
 	m.outdated[key] = errors.Is(err, ErrBehind) // another gate has written meanwhile, perhaps an older one

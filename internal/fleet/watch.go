@@ -11,12 +11,10 @@ import (
 
 // session opens the buckets and follows them, until something is wrong with them.
 func (m *Member) session(ctx context.Context) error {
-	if err := m.wait(ctx, m.nc.IsConnected); err != nil {
+	if err := m.linked(ctx); err != nil {
 		return err
 	}
-	opening, cancel := context.WithTimeout(ctx, 2*m.o.times.edit)
-	defer cancel()
-	b, err := m.openBuckets(opening)
+	b, err := m.openInTime(ctx)
 	if err != nil {
 		err = m.explained(err)
 		m.setBuckets(nil, err)
@@ -33,6 +31,16 @@ func (m *Member) session(ctx context.Context) error {
 	m.wg.Go(func() { m.probe(ctx, b) })
 	err = m.followBuckets(ctx, b)
 	return err
+}
+
+// openInTime is openBuckets until the connection is lost.
+func (m *Member) openInTime(ctx context.Context) (*buckets, error) {
+	ctx, cancel := m.whileLinked(ctx)
+	defer cancel()
+	opening, stop := context.WithTimeout(ctx, 2*m.o.times.edit)
+	defer stop()
+	b, err := m.openBuckets(opening)
+	return b, lost(ctx, err)
 }
 
 // minPatience and maxPatience are after how many failures a member tries another server.
@@ -74,16 +82,22 @@ func (m *Member) setTrouble(err error) {
 // followBuckets watches the buckets.
 func (m *Member) followBuckets(ctx context.Context, b *buckets) error {
 	for {
-		if again, err := m.followOnce(ctx, b); err != nil || !again {
+		if err := m.linked(ctx); err != nil {
+			return err
+		}
+		linked, cancel := m.whileLinked(ctx)
+		again, err := m.followOnce(linked, b)
+		again = again || errors.Is(context.Cause(linked), errLost)
+		cancel()
+		if !again {
 			return err
 		}
 	}
 }
 
-// followOnce watches the buckets until other watches are needed: after the loss of a connection
-// the servers may have forgotten the old ones, which then wait for some seconds.
+// followOnce watches the buckets until other watches are needed. Ctx ends with the connection:
+// then the servers may have forgotten the watches, which would wait for some seconds.
 func (m *Member) followOnce(ctx context.Context, b *buckets) (again bool, err error) {
-	connects := m.counters.connects.Load()
 	watched := m.listsSet.Load()
 	lists, end, err := m.openWatch(ctx, func(ctx context.Context) (jetstream.KeyWatcher, error) {
 		return b.lists.WatchFiltered(ctx, m.listKeys())
@@ -110,7 +124,7 @@ func (m *Member) followOnce(ctx context.Context, b *buckets) (again bool, err er
 		m.mu.Lock()
 		changed := m.changed
 		m.mu.Unlock()
-		if m.counters.connects.Load() != connects || m.listsSet.Load() != watched {
+		if m.listsSet.Load() != watched {
 			return true, nil
 		}
 		select {
@@ -127,17 +141,14 @@ func (m *Member) followOnce(ctx context.Context, b *buckets) (again bool, err er
 			if !ok {
 				return false, errors.New("the watch of the state has ended")
 			}
-			if e != nil {
-				m.observeState(e)
+			if e != nil && e.Operation() == jetstream.KeyValuePut {
+				m.observeState(e.Key(), e.Value(), e.Revision())
 			}
 		case <-changed:
 		case <-deaf:
 			return true, nil
 		case <-next.C:
 			next.Reset(m.o.times.resync)
-			if !m.nc.IsConnected() {
-				continue
-			}
 			err := m.resync(ctx, b, all)
 			if err == nil {
 				all, failures = false, 0
@@ -228,7 +239,7 @@ func (m *Member) resync(ctx context.Context, b *buckets, all bool) error {
 		}
 	}
 	for _, l := range m.all() {
-		if err := l.refresh(ctx, b); err != nil {
+		if err := l.refreshBriefly(ctx, b); err != nil {
 			return fmt.Errorf("reading list %s: %w", l.Name, err)
 		}
 	}
