@@ -303,9 +303,16 @@ func (l *list) newVersion(a, r *Version, sha string, size int64) *Version {
 func (l *list) seed(ctx context.Context, b *buckets, v view, revision uint64) error {
 	again := *v.applied
 	l.m.mu.Lock()
-	l.seeded = time.Now()
+	before := l.seeded
+	l.seeded = time.Now() // in time for edits
 	l.m.mu.Unlock()
-	return l.propose(ctx, b, &again, nil, v.local, revision)
+	published, err := l.propose(ctx, b, &again, nil, v.local, revision)
+	if !published {
+		l.m.mu.Lock()
+		l.seeded = before
+		l.m.mu.Unlock()
+	}
+	return err
 }
 
 // publishFile publishes the content of the file as a new version.
@@ -318,29 +325,30 @@ func (l *list) publishFile(ctx context.Context, b *buckets, v view, revision uin
 			fresh.Fetch = compactJSON(state)
 		}
 	}
-	return l.propose(ctx, b, fresh, v.remote, v.local, revision)
+	_, err := l.propose(ctx, b, fresh, v.remote, v.local, revision)
+	return err
 }
 
-// propose publishes the file, which has the digest local, as v.
-func (l *list) propose(ctx context.Context, b *buckets, v, before *Version, local string, revision uint64) error {
+// propose publishes the file, which has the digest local, as v, unless another member is faster.
+func (l *list) propose(ctx context.Context, b *buckets, v, before *Version, local string, revision uint64) (published bool, err error) {
 	file, err := l.open()
 	if err != nil {
-		return err
+		return false, err
 	}
 	if file == nil {
-		return errMoved
+		return false, errMoved
 	}
 	defer file.Close()
 	sum, err := l.digestOf(file)
 	if err != nil {
-		return err
+		return false, err
 	}
 	info, err := file.Stat()
 	if err == nil && (sum != local || sum != v.SHA256) {
 		err = errMoved
 	}
 	if err != nil {
-		return err
+		return false, err
 	}
 	v.Size = info.Size()
 	ctx, cancel := context.WithTimeout(ctx, l.m.transferTime(v.Size))
@@ -355,12 +363,12 @@ func (l *list) propose(ctx context.Context, b *buckets, v, before *Version, loca
 	revision, err = l.m.publish(ctx, b, l.key, v, before, old, file, revision)
 	if errors.Is(err, ErrBehind) {
 		if err := l.refresh(ctx, b); err != nil {
-			return l.m.offline(err)
+			return false, l.m.offline(err)
 		}
-		return nil // another member was faster: the next step sees what it has published
+		return false, nil // another member was faster: the next step sees what it has published
 	}
 	if err != nil {
-		return err
+		return false, err
 	}
-	return l.note(v, revision)
+	return true, l.note(v, revision)
 }

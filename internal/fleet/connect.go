@@ -114,12 +114,10 @@ func (m *Member) disconnected(nc *nats.Conn, err error) {
 }
 
 // errLost says that the connection was lost.
-var errLost = fmt.Errorf("%w: the connection was lost", ErrOffline)
+var errLost = errors.New("the connection was lost")
 
-// linked waits until there is a connection, see whileLinked.
-func (m *Member) linked(ctx context.Context) error {
-	return m.wait(ctx, func() bool { return m.link.Err() == nil && m.nc.IsConnected() })
-}
+// isLinked reports whether there is a connection. The caller has the lock.
+func (m *Member) isLinked() bool { return m.link.Err() == nil && m.nc.IsConnected() }
 
 // whileLinked returns a context that ends with the connection, too: the answers to what was asked
 // before do not come any more, and the library waits for them.
@@ -141,6 +139,21 @@ func lost(ctx context.Context, err error) error {
 		return cause
 	}
 	return err
+}
+
+// onLink calls ask, and again on the next connection if this one is lost meanwhile.
+func (m *Member) onLink(ctx context.Context, ask func(context.Context) error) error {
+	for {
+		linked, cancel := m.whileLinked(ctx)
+		err := lost(linked, ask(linked))
+		cancel()
+		if !errors.Is(err, errLost) {
+			return err
+		}
+		if _, err := m.reach(ctx); err != nil && !errors.Is(err, ErrReadOnly) {
+			return err
+		}
+	}
 }
 
 // withAdvice adds to an error of connecting what to do about it.
@@ -208,13 +221,13 @@ func (m *Member) asyncError(_ *nats.Conn, _ *nats.Subscription, err error) {
 func (m *Member) reach(ctx context.Context) (*buckets, error) {
 	var b *buckets
 	var readOnly error
-	long := false
+	usable := false
 	err := m.wait(ctx, func() bool {
 		b, readOnly = m.buckets, m.readOnly
-		long = !m.down.IsZero() && time.Since(m.down) > m.o.times.edit
-		return b != nil && m.nc.IsConnected() || long
+		usable = b != nil && m.isLinked()
+		return usable || !m.down.IsZero() && time.Since(m.down) > m.o.times.edit
 	})
-	if err == nil && (b == nil || !m.nc.IsConnected()) {
+	if err == nil && !usable {
 		err = errDown
 	}
 	if err != nil {

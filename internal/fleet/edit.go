@@ -125,7 +125,7 @@ func (m *Member) CatchUp(ctx context.Context, name string) error {
 	if err != nil && !errors.Is(err, ErrReadOnly) {
 		return err
 	}
-	if err := l.refresh(reachable, b); err != nil {
+	if err := m.onLink(reachable, func(ctx context.Context) error { return l.refresh(ctx, b) }); err != nil {
 		return m.offline(err)
 	}
 	m.mu.Lock()

@@ -103,7 +103,7 @@ func (l *list) run(ctx context.Context) error {
 			logged, pause, failures = "", l.m.o.times.retry, 0
 		} else {
 			failures++
-			if err.Error() != logged && !errors.Is(err, ErrOffline) && err != errLater {
+			if err.Error() != logged && !errors.Is(err, ErrOffline) && !errors.Is(err, errLost) && err != errLater {
 				logged = err.Error()
 				l.m.log.Warn("a list is not as the fleet has it", "list", l.Name, "error", err)
 			}
@@ -243,9 +243,9 @@ func (l *list) stale() {
 	l.fresh = false
 }
 
-// observe notes what the fleet has of a list. An older revision is ignored unless it is
-// certain that the bucket is another one, or was put back: a server may lag behind.
-func (l *list) observe(value []byte, revision uint64, certain bool) {
+// observe notes what the fleet has of a list. An older revision is ignored, since a server may lag
+// behind, unless the bucket is certainly another one, or was put back, since before was known.
+func (l *list) observe(value []byte, revision uint64, before *remote) {
 	r := &remote{revision: revision}
 	if value != nil {
 		r.parse(l, value)
@@ -255,7 +255,7 @@ func (l *list) observe(value []byte, revision uint64, certain bool) {
 	if l.remote != nil && l.remote.version == nil {
 		r.since = l.remote.since
 	}
-	if certain || l.remote == nil || revision >= l.remote.revision {
+	if l.remote == before || l.remote == nil || revision >= l.remote.revision {
 		l.remote, l.fresh = r, true
 		l.m.notify()
 	}
@@ -305,12 +305,17 @@ func (r *remote) parse(l *list, value []byte) {
 
 // refresh reads what the fleet has of a list.
 func (l *list) refresh(ctx context.Context, b *buckets) error {
+	l.m.mu.Lock()
+	before := l.remote
+	l.m.mu.Unlock()
 	value, revision, err := b.last(ctx, bucketLists, l.key)
 	if err != nil {
 		return err
 	}
-	certain := value == nil // if a server only lags behind, publishing is refused
-	l.observe(value, revision, certain || l.putBack(ctx, revision))
+	if value != nil && !l.putBack(ctx, revision) { // without a value, publishing is refused if a server only lags behind
+		before = nil
+	}
+	l.observe(value, revision, before)
 	return nil
 }
 

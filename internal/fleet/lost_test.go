@@ -228,10 +228,12 @@ func TestUnnoted(t *testing.T) {
 	a.start()
 	equal(t, "blocked", a, b)
 	record := a.o.StateDir + "/" + listsDir + "/list.blocked.json"
-	old, err := os.ReadFile(record)
-	if err != nil {
-		t.Fatal(err)
-	}
+	var old []byte
+	eventually(t, "the version is noted", func() bool {
+		var err error
+		old, err = os.ReadFile(record)
+		return err == nil
+	})
 	a.mustAdd("blocked", "two@example.net")
 	equal(t, "blocked", a, b)
 	a.stop()

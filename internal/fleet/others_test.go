@@ -155,7 +155,8 @@ func TestCopiedGate(t *testing.T) {
 func TestAsk(t *testing.T) {
 	t.Parallel()
 	s := fleettest.Start(t, nil)
-	a, b, c, d := startGate(t, "a", s, nil), startGate(t, "b", s, nil), startGate(t, "c", s, nil), startGate(t, "d", s, nil)
+	lasting := func(o *Options) { o.times.presence = 10 * time.Second }
+	a, b, c, d := startGate(t, "a", s, lasting), startGate(t, "b", s, lasting), startGate(t, "c", s, lasting), startGate(t, "d", s, lasting)
 	handle := func(g *gate, answer Answer) {
 		if err := g.Handle("hits", answer); err != nil {
 			t.Fatal(err)
@@ -173,7 +174,7 @@ func TestAsk(t *testing.T) {
 	if err := errors.Join(b.nc.Flush(), c.nc.Flush(), d.nc.Flush()); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 	defer cancel()
 	r, err := a.Ask(ctx, "hits", []byte("?"))
 	if err != nil {
@@ -189,8 +190,7 @@ func TestAsk(t *testing.T) {
 func TestClean(t *testing.T) {
 	t.Parallel()
 	s := fleettest.Start(t, nil)
-	a := newGate(t, "a", s, func(o *Options) { o.times.clean, o.times.orphan = quick.resync, time.Nanosecond })
-	a.start()
+	a := startGate(t, "a", s, nil)
 	js := client(t, s)
 	for i := range historyContent + 3 {
 		if err := a.edit("blocked", func(string) string { return noise(1000 + i) }); err != nil { // too long to be inline
@@ -208,6 +208,9 @@ func TestClean(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	a.stop() // else what is stored for an edit would be removed before the edit is made
+	a.o.times.clean, a.o.times.orphan = quick.resync, time.Nanosecond
+	a.start()
 	eventually(t, "the old ones are removed", func() bool {
 		all, err := objects.List(t.Context())
 		if err != nil || len(all) != historyContent {

@@ -13,29 +13,51 @@ import (
 
 // publish stores the content of v, and makes v the fleet's version if the key still has the
 // revision; else the error is ErrBehind. See store for before and old.
-func (m *Member) publish(ctx context.Context, b *buckets, key string, v, before *Version, old, content io.ReadSeeker, revision uint64) (uint64, error) {
-	if err := m.store(ctx, b, v, before, old, content); err != nil {
-		return 0, m.offline(err)
-	}
-	value, err := v.encode()
+func (m *Member) publish(ctx context.Context, b *buckets, key string, v, before *Version, old, content io.ReadSeeker, revision uint64) (now uint64, err error) {
+	var value []byte
+	err = m.onLink(ctx, func(ctx context.Context) (err error) {
+		again := value != nil
+		if again {
+			var ok bool
+			if now, ok = m.arrived(ctx, b, key, value); ok {
+				return nil
+			}
+		}
+		if err := m.store(ctx, b, v, before, old, content); err != nil {
+			return m.offline(err)
+		}
+		if value, err = v.encode(); err != nil {
+			return err
+		}
+		now, err = m.update(ctx, b, key, value, revision, again)
+		return err
+	})
 	if err != nil {
 		return 0, err
-	}
-	now, err := b.lists.Update(ctx, key, value, revision)
-	switch {
-	case err == nil:
-	case errors.Is(err, jetstream.ErrKeyRevisionMismatch):
-		m.counters.conflicts.Add(1)
-		return 0, ErrBehind
-	default:
-		var ok bool
-		if now, ok = m.arrived(ctx, b, key, value); !ok {
-			return 0, m.offline(err)
-		}
 	}
 	m.counters.published.Add(1)
 	m.say(key, now)
 	return now, nil
+}
+
+// update makes a value that of a key, if that still has the revision; else the error is ErrBehind.
+// Again says that the value may be there already.
+func (m *Member) update(ctx context.Context, b *buckets, key string, value []byte, revision uint64, again bool) (uint64, error) {
+	now, err := b.lists.Update(ctx, key, value, revision)
+	behind := errors.Is(err, jetstream.ErrKeyRevisionMismatch)
+	if err == nil {
+		return now, nil
+	}
+	if !behind || again {
+		if now, ok := m.arrived(ctx, b, key, value); ok {
+			return now, nil
+		}
+	}
+	if behind {
+		m.counters.conflicts.Add(1)
+		return 0, ErrBehind
+	}
+	return 0, m.offline(err)
 }
 
 // arrived reports whether a value whose acknowledgement was lost is in its place.

@@ -122,6 +122,10 @@ func (m *Member) SetState(ctx context.Context, key string, change func(old json.
 	}
 	ctx, cancel := context.WithTimeout(ctx, m.o.times.edit)
 	defer cancel()
+	return m.onLink(ctx, func(ctx context.Context) error { return m.setState(ctx, key, change) })
+}
+
+func (m *Member) setState(ctx context.Context, key string, change func(old json.RawMessage) (json.RawMessage, error)) error {
 	for {
 		b, err := m.reach(ctx)
 		if err != nil {

@@ -11,7 +11,7 @@ import (
 
 // session opens the buckets and follows them, until something is wrong with them.
 func (m *Member) session(ctx context.Context) error {
-	if err := m.linked(ctx); err != nil {
+	if err := m.wait(ctx, m.isLinked); err != nil {
 		return err
 	}
 	b, err := m.openInTime(ctx)
@@ -82,7 +82,7 @@ func (m *Member) setTrouble(err error) {
 // followBuckets watches the buckets.
 func (m *Member) followBuckets(ctx context.Context, b *buckets) error {
 	for {
-		if err := m.linked(ctx); err != nil {
+		if err := m.wait(ctx, m.isLinked); err != nil {
 			return err
 		}
 		linked, cancel := m.whileLinked(ctx)
@@ -220,7 +220,7 @@ func (m *Member) deliver(e jetstream.KeyValueEntry) {
 		if e.Operation() != jetstream.KeyValuePut {
 			value = nil
 		}
-		l.observe(value, e.Revision(), false)
+		l.observe(value, e.Revision(), nil)
 	}
 }
 
