@@ -345,8 +345,9 @@ func (s *Store) settle(c *Config, old, set *snapshot) {
 			}
 		}
 	}
+	say := s.state.attempt()
 	if err := set.set.Settle(); err != nil || kept > 0 {
-		s.state.say(err)
+		say(err)
 	}
 	s.probe(c, set.set)
 	if built >= largeBuild || replaced {

@@ -35,10 +35,11 @@ type state struct {
 	work     string // the name in tree of where this Store builds; "": nothing is written
 	unlock   func() // of work
 
-	mu      sync.Mutex
-	trouble bool // something went wrong, as was logged
-	built   int  // names files in work
-	pending map[string]bool
+	mu       sync.Mutex
+	trouble  bool // something went wrong, as was logged
+	failures int  // how often
+	built    int  // names files in work
+	pending  map[string]bool
 
 	foreign   map[string]bool // lists that another version of the program has stored
 	building  map[string]bool // lists of which it is noted that they are being read
@@ -236,8 +237,30 @@ func (s *state) closeWork() {
 func (s *state) say(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.report(err)
+}
+
+// attempt returns a function like [state.say] for what is begun now. It keeps a success to
+// itself if something has failed meanwhile: what is newer is not usable again for that.
+func (s *state) attempt() (say func(error)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	failures := s.failures
+	return func(err error) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if err != nil || s.failures == failures {
+			s.report(err)
+		}
+	}
+}
+
+// report is [state.say] with the lock.
+func (s *state) report(err error) {
 	before := s.trouble
-	s.trouble = err != nil
+	if s.trouble = err != nil; s.trouble {
+		s.failures++
+	}
 	switch {
 	case before && err != nil:
 		s.log.Debug("state directory still unusable", "error", err)

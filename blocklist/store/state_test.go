@@ -35,6 +35,28 @@ func once(t *testing.T, c Config) *blocklist.Set {
 	return set
 }
 
+// A success of what was begun before a failure does not make the directory usable again.
+func TestSayAttempt(t *testing.T) {
+	var log logBuffer
+	s := openState(inDir(t, "state"), false, log.logger())
+	defer s.close()
+	const usable = "state directory is usable again"
+	early := s.attempt()
+	s.say(errors.New("the disk is full"))
+	early(nil)
+	if lines := log.lines(usable); len(lines) != 0 {
+		t.Errorf("log: %q", lines)
+	}
+	early(errors.New("the disk is full"))
+	s.attempt()(nil)
+	if lines := log.lines(usable); len(lines) != 1 {
+		t.Errorf("log: %q", lines)
+	}
+	if lines := log.lines("state directory unusable"); len(lines) != 1 {
+		t.Errorf("log: %q", lines)
+	}
+}
+
 // A list that is given another name is kept under that: the next start finds it,
 // though its file is gone.
 func TestStateOfRenamedList(t *testing.T) {
