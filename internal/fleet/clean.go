@@ -12,8 +12,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// cleanUp removes contents that nobody needs any more, while the member has the lease for
-// that, and stores again what the servers have lost.
+// cleanUp removes contents that nobody needs any more and puts the buckets on three servers,
+// while the member has the lease for that, and stores again what the servers have lost.
 func (m *Member) cleanUp(ctx context.Context) error {
 	asked := make(chan struct{}, 1)
 	sub, err := m.nc.Subscribe(missingSubject, func(*nats.Msg) {
@@ -28,12 +28,19 @@ func (m *Member) cleanUp(ctx context.Context) error {
 	defer func() { _ = sub.Unsubscribe() }()
 	tick := time.NewTicker(m.o.times.clean)
 	defer tick.Stop()
+	grown := time.NewTicker(m.o.times.lease) // servers that start together find each other soon after a gate has made the buckets
+	defer grown.Stop()
 	for {
 		clean := false
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-asked:
+		case <-grown.C:
+			if b, err := m.open(); err == nil && m.holds(cleaning) {
+				b.spread(ctx)
+			}
+			continue
 		case <-tick.C:
 			clean = m.holds(cleaning)
 		}
@@ -45,7 +52,6 @@ func (m *Member) cleanUp(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, m.o.times.clean+m.o.times.edit)
 		err = m.mend(ctx, b)
 		if clean {
-			b.spread(ctx)
 			err = errors.Join(err, m.clean(ctx, b))
 		}
 		cancel()

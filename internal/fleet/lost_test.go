@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -215,6 +216,35 @@ func TestQuorum(t *testing.T) {
 	servers[1].Restart()
 	servers[2].Restart()
 	eventually(t, "an edit with all servers", func() bool { return b.add("blocked", "four@example.net") == nil })
+	equal(t, "blocked", a, b)
+}
+
+// TestSpread has buckets that were made while their server was alone: they are put on three
+// servers once these are there.
+func TestSpread(t *testing.T) {
+	t.Parallel()
+	servers := fleettest.Cluster(t, 3)
+	js := client(t, servers[0])
+	for _, name := range streams[:2] {
+		subject := "$KV." + strings.TrimPrefix(name, "KV_") + ".>"
+		config := jetstream.StreamConfig{Name: name, Subjects: []string{subject}, MaxMsgsPerSubject: 1, Replicas: 1, AllowRollup: true, AllowDirect: true}
+		eventually(t, "a bucket on one server", func() bool {
+			_, err := js.CreateStream(t.Context(), config)
+			return err == nil
+		})
+	}
+	a, b := startGate(t, "a", servers[0], impatient), startGate(t, "b", servers[1], impatient)
+	eventually(t, "the buckets are on three servers", func() bool {
+		for _, name := range streams {
+			s, err := js.Stream(t.Context(), name)
+			if err != nil || s.CachedInfo().Config.Replicas != replicas {
+				return false
+			}
+		}
+		return true
+	})
+	// The servers may lose a question while they do this.
+	eventually(t, "an edit", func() bool { return a.add("blocked", "one@example.net") == nil })
 	equal(t, "blocked", a, b)
 }
 

@@ -174,6 +174,7 @@ func TestAccounts(t *testing.T) {
 	cookie = mx2.login("ann", harness.Password)
 	mx3.passwd("ann", "another good password")
 	harness.WaitFor(t, "a new password ends the session", func() bool { return !mx2.in(cookie) })
+	waitAccounts(t, sites...)
 	if mx1.login("ann", "another good password") == nil {
 		t.Error("the new password is not that of all gates")
 	}
