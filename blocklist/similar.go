@@ -268,35 +268,57 @@ func (f *setFilter) setBits() uint64 {
 	return 0
 }
 
-// choose returns the place of a random character that want accepts: one before the @
-// of an address, or before the last dot of a domain, if there is any. So a changed name
-// keeps its top-level domain, like the names that are looked up: BP depends on the last
-// four bytes only.
-func choose(key []byte, r *rand.Rand, want func(c byte) bool) (place int, ok bool) {
-	part := key
-	if at := bytes.IndexByte(key, '@'); at > 0 && slices.ContainsFunc(key[:at], want) {
-		part = key[:at]
-	} else if dot := bytes.LastIndexByte(key, '.'); dot > 0 && slices.ContainsFunc(key[:dot], want) {
-		part = key[:dot]
+// class has the characters that a change is for.
+type class [256]bool
+
+var digits, letters, alphanumerics = func() (d, l, both class) {
+	for c := range both {
+		d[c], l[c] = '0' <= c && c <= '9', 'a' <= c && c <= 'z'
+		both[c] = d[c] || l[c]
 	}
-	n := 0
-	for i, c := range part {
-		if !want(c) {
-			continue
-		}
-		if n++; r.IntN(n) == 0 { // the n-th replaces the one before in one of n cases
-			place = i
+	return d, l, both
+}()
+
+// count returns how many characters of a text are in the class.
+func (k *class) count(text []byte) (n int) {
+	for _, c := range text {
+		if k[c] {
+			n++
 		}
 	}
-	return place, n > 0
+	return n
 }
 
-func isDigit(c byte) bool  { return c >= '0' && c <= '9' }
-func isLetter(c byte) bool { return c >= 'a' && c <= 'z' }
+// choose returns the place of a random character of a class: one before the @ of an
+// address, or before the last dot of a domain, if there is any. So a changed name
+// keeps its top-level domain, like the names that are looked up: BP depends on the last
+// four bytes only.
+func choose(key []byte, r *rand.Rand, want *class) (place int, ok bool) {
+	end := bytes.IndexByte(key, '@')
+	n := want.count(key[:max(end, 0)])
+	if n == 0 {
+		end = bytes.LastIndexByte(key, '.')
+		n = want.count(key[:max(end, 0)])
+	}
+	if n == 0 {
+		n = want.count(key)
+	}
+	if n == 0 {
+		return 0, false
+	}
+	n = r.IntN(n)
+	for !want[key[place]] || n > 0 {
+		if want[key[place]] {
+			n--
+		}
+		place++
+	}
+	return place, true
+}
 
 // changeDigit changes one digit.
 func changeDigit(key []byte, _ uint64, r *rand.Rand) ([]byte, bool) {
-	i, ok := choose(key, r, isDigit)
+	i, ok := choose(key, r, &digits)
 	if ok {
 		key[i] = '0' + (key[i]-'0'+byte(1+r.IntN(9)))%10
 	}
@@ -305,7 +327,7 @@ func changeDigit(key []byte, _ uint64, r *rand.Rand) ([]byte, bool) {
 
 // changeLetter changes one letter.
 func changeLetter(key []byte, _ uint64, r *rand.Rand) ([]byte, bool) {
-	i, ok := choose(key, r, isLetter)
+	i, ok := choose(key, r, &letters)
 	if ok {
 		key[i] = 'a' + (key[i]-'a'+byte(1+r.IntN(25)))%26
 	}
@@ -315,14 +337,14 @@ func changeLetter(key []byte, _ uint64, r *rand.Rand) ([]byte, bool) {
 // changeNumber replaces the digits of a number, and makes every second one a digit
 // longer: the neighbours of numbers in a row are entries themselves.
 func changeNumber(key []byte, _ uint64, r *rand.Rand) ([]byte, bool) {
-	i, ok := choose(key, r, isDigit)
+	i, ok := choose(key, r, &digits)
 	if !ok {
 		return key, false
 	}
-	for i > 0 && isDigit(key[i-1]) {
+	for i > 0 && digits[key[i-1]] {
 		i--
 	}
-	for ; i < len(key) && isDigit(key[i]); i++ {
+	for ; i < len(key) && digits[key[i]]; i++ {
 		key[i] = '0' + byte(r.IntN(10))
 	}
 	if r.IntN(2) == 0 {
@@ -335,15 +357,15 @@ func changeNumber(key []byte, _ uint64, r *rand.Rand) ([]byte, bool) {
 // the last of numbers in a row. One of several numbers of up to three digits, such as
 // those of an IP address in a host name, stays below 256.
 func countOn(key []byte, keys uint64, r *rand.Rand) ([]byte, bool) {
-	i, ok := choose(key, r, isDigit)
+	i, ok := choose(key, r, &digits)
 	if !ok {
 		return key, false
 	}
-	for i > 0 && isDigit(key[i-1]) {
+	for i > 0 && digits[key[i-1]] {
 		i--
 	}
 	end := i
-	for end < len(key) && isDigit(key[end]) {
+	for end < len(key) && digits[key[end]] {
 		end++
 	}
 	v, err := strconv.ParseUint(string(key[i:end]), 10, 48)
@@ -369,8 +391,8 @@ func countOn(key []byte, keys uint64, r *rand.Rand) ([]byte, bool) {
 
 // swapCharacters swaps two different neighbours.
 func swapCharacters(key []byte, _ uint64, r *rand.Rand) ([]byte, bool) {
-	i, ok := choose(key, r, func(c byte) bool { return isDigit(c) || isLetter(c) })
-	if !ok || i+1 == len(key) || key[i] == key[i+1] || !isDigit(key[i+1]) && !isLetter(key[i+1]) {
+	i, ok := choose(key, r, &alphanumerics)
+	if !ok || i+1 == len(key) || key[i] == key[i+1] || !alphanumerics[key[i+1]] {
 		return key, false
 	}
 	key[i], key[i+1] = key[i+1], key[i]
