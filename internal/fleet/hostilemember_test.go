@@ -167,7 +167,7 @@ func TestHostileVersions(t *testing.T) {
 		"2^63":                 fmt.Sprintf(format, "9223372036854775808", shaA, "2026-01-01T00:00:00Z"),
 		"2^64-1":               fmt.Sprintf(format, fmt.Sprint(uint64(math.MaxUint64)), shaA, "2026-01-01T00:00:00Z"),
 		"2^64":                 fmt.Sprintf(format, "18446744073709551616", shaA, "2026-01-01T00:00:00Z"),
-		"the largest":          fmt.Sprintf(format, fmt.Sprint(maxSequence), shaA, "2026-01-01T00:00:00Z"),
+		"the largest":          fmt.Sprintf(format, fmt.Sprint(uint64(maxSequence)), shaA, "2026-01-01T00:00:00Z"),
 		"negative":             fmt.Sprintf(format, "-1", shaA, "2026-01-01T00:00:00Z"),
 		"a digest with a path": fmt.Sprintf(format, "7", "../../../../etc/passwd", "2026-01-01T00:00:00Z"),
 		"after the year 9999":  fmt.Sprintf(format, "7", shaA, "10000-01-01T00:00:00Z"),
