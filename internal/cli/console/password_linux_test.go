@@ -6,6 +6,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -39,7 +40,8 @@ func echoes(t *testing.T, f *os.File) bool {
 	t.Helper()
 	settings, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)
 	if err != nil {
-		t.Fatal(err)
+		t.Error(err)
+		return false
 	}
 	return settings.Lflag&unix.ECHO != 0
 }
@@ -59,7 +61,8 @@ func TestPrompt(t *testing.T) {
 		cmd.SetContext(t.Context())
 		cmd.SetIn(program)
 		cmd.SetErr(program)
-		go func() {
+		var typing sync.WaitGroup
+		typing.Go(func() {
 			lines := bufio.NewReader(person)
 			for _, line := range c.typed {
 				_, _ = lines.ReadString(':') // the question
@@ -68,8 +71,9 @@ func TestPrompt(t *testing.T) {
 				}
 				_, _ = person.WriteString(line + "\n")
 			}
-		}()
+		})
 		got, err := prompt(cmd)
+		typing.Wait()
 		if got != c.want || (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%q: %q, %v", c.typed, got, err)
 		}
@@ -83,15 +87,17 @@ func TestPrompt(t *testing.T) {
 func TestPromptInterrupted(t *testing.T) {
 	person, program := terminal(t)
 	ctx, interrupt := context.WithCancel(t.Context())
-	go func() {
+	var typing sync.WaitGroup
+	typing.Go(func() {
 		_, _ = bufio.NewReader(person).ReadString(':')
 		for echoes(t, program) {
 		}
 		interrupt()
-	}()
+	})
 	if got, err := ask(ctx, program, program, "Password: "); err == nil {
 		t.Errorf("%q", got)
 	}
+	typing.Wait()
 	if !echoes(t, program) || !term.IsTerminal(int(program.Fd())) {
 		t.Error("the terminal does not echo any more")
 	}

@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats-server/v2/server/pse"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nkeys"
@@ -41,16 +40,6 @@ func TestMain(m *testing.M) {
 		code = 1
 	}
 	os.Exit(code)
-}
-
-// TestIdle sees that NATS does not sample the process while no server runs: the sampling ends
-// with the first error of what this calls.
-func TestIdle(t *testing.T) {
-	var cpu float64
-	var rss, vss int64
-	if err := pse.ProcUsage(&cpu, &rss, &vss); err == nil {
-		t.Error("the NATS server reads /proc each second, even if it is off")
-	}
 }
 
 // TestAlone writes to a server, which has it after a restart.
