@@ -349,16 +349,20 @@ func (s *Store) settle(c *Config, old, set *snapshot) {
 	if err := set.set.Settle(); err != nil || kept > 0 {
 		say(err)
 	}
-	s.probe(c, set.set)
 	if built >= largeBuild || replaced {
 		debug.FreeOSMemory()
 	}
+	s.probe(c, set.set)
 }
+
+// probePause is how many times [Config.Debounce] a Set is live before its filter is
+// measured: a start, a handover and lists that change again come first.
+const probePause = 10
 
 // probe measures the live filter with changed entries (see [blocklist.Set.Probe]), and
 // logs the rate that this shows. An index that is damaged is noticed elsewhere.
 //
-// It stops when another Set is live, which is then measured instead.
+// It stops when another filter is live, which is then measured instead.
 func (s *Store) probe(c *Config, set *blocklist.Set) {
 	if c.ReadOnly || c.Probes < 0 || !set.Stats().Unprobed {
 		return
@@ -368,7 +372,11 @@ func (s *Store) probe(c *Config, set *blocklist.Set) {
 	if before := s.probing.Swap(&cancel); before != nil {
 		(*before)()
 	}
-	if s.Set() != set || set.Probe(ctx, c.Probes) != nil {
+	select {
+	case <-time.After(probePause * c.Debounce):
+	case <-ctx.Done():
+	}
+	if live := s.Set(); live == nil || !live.SharesFilter(set) || set.Probe(ctx, c.Probes) != nil {
 		return
 	}
 	stats := set.Stats()

@@ -38,6 +38,24 @@ func TestTouched(t *testing.T) {
 	}
 }
 
+// A filter is measured, though another Set has it before its time comes.
+func TestProbeOfSharedFilter(t *testing.T) {
+	path := write(t, inDir(t, "spam.txt"), "example.com\n")
+	s := openStill(t, fast(blockList("spam", path)))
+	before := s.Set()
+	must(t, os.Remove(path))
+	gone, err := rescan(t, s)
+	if err == nil || gone == before || !gone.SharesFilter(before) || !gone.Stats().Unprobed {
+		t.Fatalf("%v, %+v", err, gone.Stats())
+	}
+	eventually(t, func() string {
+		if gone.Stats().Unprobed {
+			return "the filter was not measured"
+		}
+		return ""
+	})
+}
+
 // Only the list that changed is read again.
 func TestOthersNotReadAgain(t *testing.T) {
 	dir := inDir(t, "")
