@@ -52,13 +52,14 @@ type servers struct {
 	sink    *process
 	targets []target
 	idle    map[string]idleness
+	settled map[string]bool // gates that have measured their filter
 	cleanup []func()
 }
 
 // startServers starts the sink and all targets. With reuse the gates keep their
 // connections to the sink. The caller calls stop, also after an error.
 func startServers(ctx context.Context, t tools, root, dir string, reuse bool) (s *servers, err error) {
-	s = &servers{dir: dir, idle: map[string]idleness{}}
+	s = &servers{dir: dir, idle: map[string]idleness{}, settled: map[string]bool{}}
 	addrs, err := freeAddrs(len(names) + len(featureGates) + 1)
 	if err != nil {
 		return s, err
