@@ -75,10 +75,7 @@ func (w *writer) run() {
 			w.guarded(w.writeTotals)
 			w.totaled = time.Now()
 		}
-		if w.now().Sub(w.looked).Abs() >= lookEvery {
-			w.guarded(w.closeOver)
-			w.guarded(w.look)
-		}
+		w.guarded(w.lookWhenDue)
 		if total {
 			w.answer()
 		}
@@ -89,15 +86,31 @@ func (w *writer) run() {
 	}
 }
 
+// lookWhenDue looks after the files now and then.
+func (w *writer) lookWhenDue() {
+	if w.now().Sub(w.looked).Abs() >= lookEvery {
+		w.guarded(w.closeOver)
+		w.look()
+	}
+}
+
 // guarded calls f. A panic stands the history still as an error does: it must not end the gate.
 func (w *writer) guarded(f func()) {
+	if err := w.caught(f); err != nil {
+		w.failed(err)
+	}
+}
+
+// caught calls f, and returns its panic as an error.
+func (w *writer) caught(f func()) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			w.logger.Error("history of decisions: fault", "error", fmt.Sprintf("panic: %v\n%s", p, debug.Stack()))
-			w.failed(fmt.Errorf("panic: %v", p))
+			err = fmt.Errorf("panic: %v", p)
 		}
 	}()
 	f()
+	return nil
 }
 
 // writeGuarded writes a batch. After a panic what is not written is lost, and the next batch begins
@@ -106,18 +119,14 @@ func (w *writer) writeGuarded(batch []*Decision) {
 	w.mu.Lock()
 	before := w.settled
 	w.mu.Unlock()
-	whole := false
-	w.guarded(func() {
-		w.write(batch)
-		whole = true
-	})
-	if whole {
+	err := w.caught(func() { w.write(batch) })
+	if err == nil {
 		return
 	}
 	w.mu.Lock()
 	written := int(w.settled - before)
 	w.mu.Unlock()
-	w.lose(len(batch) - written)
+	w.failedFor(err, len(batch)-written)
 	w.floods = newFloods()
 	w.guarded(w.closeFile)
 	w.file = nil
@@ -376,7 +385,10 @@ func (w *writer) pause() bool {
 }
 
 // failed notes that the history stands still, and tells those who wait.
-func (w *writer) failed(err error) {
+func (w *writer) failed(err error) { w.failedFor(err, 0) }
+
+// failedFor is failed with so many decisions that are lost: who is told finds them lost.
+func (w *writer) failedFor(err error, lost int) {
 	w.mu.Lock()
 	for _, waiter := range w.waiters {
 		waiter.done <- err
@@ -387,6 +399,8 @@ func (w *writer) failed(err error) {
 	if first {
 		w.dropped = w.stats.Dropped
 	}
+	w.drop(lost)
+	w.settled += uint64(lost)
 	w.mu.Unlock()
 	if first {
 		w.logger.Error("history of decisions stands still, mail passes", slog.Any("error", err))
