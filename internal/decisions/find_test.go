@@ -12,8 +12,8 @@ import (
 
 // TestFindFields searches by each field.
 func TestFindFields(t *testing.T) {
-	w, r, _ := open(t, nil)
 	now := time.Date(2026, 11, 23, 10, 0, 0, 0, time.UTC)
+	w, r, _ := open(t, at(now))
 	write(t, w,
 		&Decision{ID: "AAA", Time: now, Event: "refused", Action: "reject", Client: "192.0.2.1:25", Sender: "ann@Mail.Example.org",
 			Recipients: []string{"bob@example.net", "eve@example.com"}, List: "blocked", HeaderSenders: []string{"boss@bücher.example"}},
@@ -118,8 +118,8 @@ func TestCut(t *testing.T) {
 
 // TestPages reads pages while rows are added, and the oldest file is removed.
 func TestPages(t *testing.T) {
-	w, r, dir := open(t, nil)
 	now := time.Date(2026, 11, 22, 23, 59, 0, 0, time.UTC)
+	w, r, dir := open(t, at(now))
 	for i := range 120 {
 		w.Record(refusal(i, now.Add(time.Duration(i)*time.Second))) // half of them the day after
 	}

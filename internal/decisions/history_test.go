@@ -29,6 +29,11 @@ func open(t testing.TB, change func(*Options)) (*Recorder, *Reader, string) {
 	return w, r, o.Dir
 }
 
+// at lets the history take a time for now, so that what happened then is not too old to keep.
+func at(now time.Time) func(*Options) {
+	return func(o *Options) { o.Now = func() time.Time { return now } }
+}
+
 // write records decisions and waits until they are written.
 func write(t testing.TB, w *Recorder, all ...*Decision) {
 	t.Helper()

@@ -117,24 +117,29 @@ func TestFindLikeSlice(t *testing.T) {
 	smallBlocks(t)
 	for seed := range uint64(3) {
 		rnd := rand.New(rand.NewPCG(seed, 1))
-		w, reader, dir := open(t, func(o *Options) { o.All = true })
-		second, err := Open(Options{Dir: dir, Keep: 99 * 24 * time.Hour, MaxBytes: 1 << 30, All: true})
+		start := time.Date(2026, 11, 20, 22, 0, 0, 0, time.UTC)
+		var options Options
+		w, reader, _ := open(t, func(o *Options) {
+			at(start.Add(4 * 24 * time.Hour))(o)
+			o.All, o.Keep = true, 99*24*time.Hour
+			options = *o
+		})
+		second, err := Open(options)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer second.Close()
-		start := time.Date(2026, 11, 20, 22, 0, 0, 0, time.UTC)
-		at, newest := start, start
+		when, newest := start, start
 		var all []Decision
 		for i := range 700 {
-			at = at.Add(time.Duration(1+rnd.IntN(300)) * time.Second)
+			when = when.Add(time.Duration(1+rnd.IntN(300)) * time.Second)
 			if seed > 0 && rnd.IntN(100) == 0 {
-				at = at.Add(-time.Duration(rnd.IntN(30)) * time.Hour)
+				when = when.Add(-time.Duration(rnd.IntN(30)) * time.Hour)
 			}
-			newest = maxTime(newest, at)
-			d := randomDecision(rnd, i, at)
+			newest = maxTime(newest, when)
+			d := randomDecision(rnd, i, when)
 			stored := *d
-			stored.Trim(at)
+			stored.Trim(when)
 			all = append(all, stored)
 			to := pick(rnd, []*Recorder{w, second})
 			if to.Record(d); rnd.IntN(20) == 0 {
