@@ -72,6 +72,9 @@ type apiTop struct {
 	By    string             `json:"by"`
 	Since time.Time          `json:"since"`
 	Top   []decisions.Ranked `json:"top"`
+
+	// Fault says why the history stands still: its newest decisions are missing.
+	Fault string `json:"stands_still,omitempty"`
 }
 
 // apiTotals are numbers of decisions.
@@ -124,10 +127,18 @@ func (x *exchange) apiDecisions() (any, error) {
 		return nil, err
 	}
 	page, err := x.findDecisions(q, x.query("gate"))
-	if r := x.console.recorder(); r != nil && x.who.May(accounts.SeeHealth) && page.Gates == nil {
-		page.Fault = r.Stats().Err
+	if page.Gates == nil {
+		page.Fault = x.historyFault()
 	}
 	return page, err
+}
+
+// historyFault returns why the history of this gate stands still, for who may see that; else "".
+func (x *exchange) historyFault() string {
+	if r := x.console.recorder(); r != nil && x.who.May(accounts.SeeHealth) {
+		return r.Stats().Err
+	}
+	return ""
 }
 
 // apiTop ranks senders, domains, lists or clients.
@@ -148,7 +159,7 @@ func (x *exchange) apiTop() (any, error) {
 	}
 	by := x.query("by")
 	top, err := x.console.History.Top(x.r.Context(), by, since, n, decisions.Query{RecipientDomains: x.who.Domains})
-	return apiTop{by, since, append([]decisions.Ranked{}, top...)}, err
+	return apiTop{by, since, append([]decisions.Ranked{}, top...), x.historyFault()}, err
 }
 
 // apiTotals counts decisions over time.

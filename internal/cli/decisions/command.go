@@ -91,10 +91,16 @@ func (f *format) add(cmd *cobra.Command, asJSON string) {
 	cmd.MarkFlagsMutuallyExclusive("json", "csv")
 }
 
-// reach returns the time of the oldest decision in the history, nil if it is empty.
-func (s *session) reach() (*time.Time, error) {
+// extent returns the time of the oldest decision in the history, nil if it is empty, and why the
+// history stands still, "" if it does not.
+func (s *session) extent() (reach *time.Time, fault string, err error) {
 	page, err := s.history.Find(s.ctx, history.Query{Limit: 1})
-	return page.Reach, err
+	return page.Reach, page.Fault, err
+}
+
+// missesNewest says that the newest decisions are missing, and why.
+func missesNewest(fault string) string {
+	return "The newest decisions are not in it: it stands still (" + fault + "); spamgate why ID searches the log, too."
 }
 
 // parseSince parses --since, "" for no bound.

@@ -53,6 +53,9 @@ printed is incomplete.`,
 		if err != nil {
 			return err
 		}
+		if _, fault, err := s.extent(); err == nil && fault != "" {
+			term.PrintWrapped(term.Escape(s.cmd.ErrOrStderr()), "", "This is not the whole history. "+missesNewest(fault))
+		}
 		return nothing(found)
 	})
 	return cmd

@@ -132,7 +132,7 @@ func (s *session) summary(page *fleetsearch.Page) string {
 	}
 	said += " " + reaches(page.Reach)
 	if page.Fault != "" {
-		said += " The newest decisions are not in it: it stands still (" + page.Fault + "); spamgate why ID searches the log, too."
+		said += " " + missesNewest(page.Fault)
 	}
 	if len(page.Decisions) == 0 && page.Reach != nil && s.config.Decisions.Record != config.RecordAll {
 		said += ` Accepted messages of senders on no list are not in it ([decisions] record = "refused"); spamgate why ADDRESS searches the log, too.`

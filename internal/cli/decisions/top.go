@@ -81,6 +81,7 @@ type topJSON struct {
 	Since  time.Time        `json:"since"`
 	Ranked []history.Ranked `json:"ranked"`
 	Reach  *time.Time       `json:"reaches_back_to,omitempty"`
+	Fault  string           `json:"stands_still,omitempty"`
 }
 
 func (s *session) printTop(f format, kind string, since time.Time, ranked []history.Ranked) error {
@@ -88,7 +89,7 @@ func (s *session) printTop(f format, kind string, since time.Time, ranked []hist
 		return writeTop(s.cmd.OutOrStdout(), ranked)
 	}
 	w := term.Escape(s.cmd.OutOrStdout())
-	reach, err := s.reach()
+	reach, fault, err := s.extent()
 	if err != nil {
 		return err
 	}
@@ -96,7 +97,7 @@ func (s *session) printTop(f format, kind string, since time.Time, ranked []hist
 		if ranked == nil {
 			ranked = []history.Ranked{}
 		}
-		return cli.PrintJSON(w, topJSON{kind, since, ranked, reach})
+		return cli.PrintJSON(w, topJSON{kind, since, ranked, reach, fault})
 	}
 	t := term.Table{Columns: []term.Column{{Title: kinds[kind]}, {Title: "decisions"}, {Title: "last", Left: true}}}
 	for _, r := range ranked {
@@ -110,7 +111,11 @@ func (s *session) printTop(f format, kind string, since time.Time, ranked []hist
 	if len(ranked) == 0 {
 		said = "No decisions since " + since.Local().Format(time.DateTime) + "."
 	}
-	term.PrintWrapped(w, "", said+" "+reaches(reach))
+	said += " " + reaches(reach)
+	if fault != "" {
+		said += " " + missesNewest(fault)
+	}
+	term.PrintWrapped(w, "", said)
 	return nil
 }
 

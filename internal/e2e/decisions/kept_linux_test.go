@@ -133,7 +133,11 @@ func TestFullDisk(t *testing.T) {
 	}
 	harness.WaitFor(t, "the history to stand still", stands)
 	wantText(t, g.Command(t, 0, "health"), "history WARNING: decisions are not kept: ", "mail can pass", "state is usable")
-	wantText(t, g.Command(t, 0, "decisions", "find"), "The newest decisions are not in it: it stands still (")
+	const missing = "The newest decisions are not in it: it stands still ("
+	wantText(t, g.Command(t, 0, "decisions", "find"), missing)
+	wantText(t, g.Command(t, 0, "decisions", "top", "lists"), missing)
+	wantText(t, g.Command(t, 0, "decisions", "top", "lists", "--json"), `"stands_still": "`)
+	wantText(t, g.Command(t, 0, "decisions", "export"), "This is not the whole history. The newest")
 	families := harness.ReadMetrics(t, g.SocketClient(), "http://gate/metrics")
 	if works := harness.MetricValue(t, families, "spamgate_decisions_working"); works != 0 {
 		t.Errorf("spamgate_decisions_working is %v", works)
