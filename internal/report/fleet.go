@@ -124,12 +124,12 @@ const noVersion = "no version yet"
 // differs says how a version of a list differs from the newest; "" if it is that.
 func differs(l, newest fleet.ListStatus) string {
 	switch {
+	case l.Sequence > 0 && l.Sequence < newest.Sequence:
+		return "behind by " + text.Number(int(newest.Sequence-l.Sequence))
 	case l.Error != "":
 		return "differs"
 	case l.Sequence == 0:
 		return noVersion
-	case l.Sequence < newest.Sequence:
-		return "behind by " + text.Number(int(newest.Sequence-l.Sequence))
 	}
 	return ""
 }

@@ -83,15 +83,21 @@ func TestFleetPicture(t *testing.T) {
 	s.waitFleet(t)
 	s.api.Must(t, http.StatusCreated, "POST", "/api/v1/lists/blocked/entries", object{"entry": "news.example", "reason": "asked three times to stop"}, nil)
 	var f admin.Fleet
-	s.api.Must(t, http.StatusOK, "GET", "/api/v1/fleet", nil, &f)
+	harness.WaitFor(t, "the entry in the state of the fleet", func() bool {
+		s.api.Must(t, http.StatusOK, "GET", "/api/v1/fleet", nil, &f)
+		return slices.ContainsFunc(f.Lists, func(l fleet.ListStatus) bool { return l.Name == "blocked" && l.Sequence > 1 })
+	})
 	equal := fleet.Presence{Name: "mx2", Version: f.Members[0].Version, Lists: f.Lists}
 	full := fleet.Presence{Name: "mx3", Version: f.Members[0].Version, Lists: slices.Clone(f.Lists)}
 	for i := range full.Lists {
-		full.Lists[i].Error = "writing the list: no space left on device"
+		if l := &full.Lists[i]; l.Name == "blocked" {
+			l.Sequence--
+			l.Error = "writing the list: no space left on device"
+		}
 	}
 	addMembers(t, n, equal, full)
 	b := s.login(t, startBrowser(t), "viewer")
-	b.resize(1100, 760)
+	b.resize(1100, 860)
 	harness.WaitFor(t, "the page with all members", func() bool {
 		b.open("/fleet")
 		return strings.Contains(b.text(), "mx3")

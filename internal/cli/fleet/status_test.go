@@ -57,7 +57,7 @@ func TestPrintStatus(t *testing.T) {
 	for _, width := range []int{80, 100} {
 		wantText(t, printed(t, statusOf(members), width, false),
 			"mx1.example.net is connected to tls://192.0.2.1:4222",
-			"2 lists, none behind", "published behind by 3", "published differs", " 2 d ", " 12,345 ", " 0123456789ab ",
+			"2 lists, none behind", "published behind by 3", "published behind by 4", " 2 d ", " 12,345 ", " 0123456789ab ",
 			"PROBLEM: mx2.example.net: its clock is 1m35s behind the servers' clock: let an NTP client set it",
 			"PROBLEM: mx3.example.net: list published: no space left on device",
 			"NOTE: the members run different versions: 0.9.0 (mx2.example.net, mx3.example.net), 0.9.0-12-g0123456789ab (mx1.example.net): upgrade the older ones",
