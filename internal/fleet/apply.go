@@ -331,6 +331,9 @@ func (l *list) publishFile(ctx context.Context, b *buckets, v view, revision uin
 
 // propose publishes the file, which has the digest local, as v, unless another member is faster.
 func (l *list) propose(ctx context.Context, b *buckets, v, before *Version, local string, revision uint64) (published bool, err error) {
+	if err := l.m.onlyReads(ctx); err != nil {
+		return false, err
+	}
 	file, err := l.open()
 	if err != nil {
 		return false, err

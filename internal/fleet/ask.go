@@ -103,6 +103,9 @@ func (m *Member) Ask(ctx context.Context, subject string, question []byte, only 
 	if len(question) > maxQuestion {
 		return nil, fmt.Errorf("the question has %d bytes, more than %d", len(question), maxQuestion)
 	}
+	if err := m.onlyReads(ctx); err != nil {
+		return nil, fmt.Errorf("%w, not to ask the other members", err)
+	}
 	r := &Replies{Answers: map[string][]byte{}, Errors: map[string]error{}}
 	waiting := map[string]bool{}
 	for _, name := range only {

@@ -13,8 +13,12 @@ import (
 )
 
 // cleanUp removes contents that nobody needs any more and puts the buckets on three servers,
-// while the member has the lease for that, and stores again what the servers have lost.
+// while the member has the lease for that, and stores again what the servers have lost. A member
+// that only reads does nothing of that.
 func (m *Member) cleanUp(ctx context.Context) error {
+	if err := m.wait(ctx, func() bool { return m.writer }); err != nil {
+		return nil // the member is closed
+	}
 	asked := make(chan struct{}, 1)
 	sub, err := m.nc.Subscribe(missingSubject, func(*nats.Msg) {
 		select {
@@ -46,7 +50,7 @@ func (m *Member) cleanUp(ctx context.Context) error {
 		}
 		sleep(ctx, m.o.times.retry) // so that not all members do it
 		b, err := m.open()
-		if err != nil {
+		if err != nil || !m.mayWrite() {
 			continue
 		}
 		ctx, cancel := context.WithTimeout(ctx, m.o.times.clean+m.o.times.edit)
@@ -64,8 +68,12 @@ func (m *Member) cleanUp(ctx context.Context) error {
 // missingSubject is where members say that the content of a current version is missing.
 const missingSubject = "spamgate.missing"
 
-// sayMissing asks the other members to store what is missing.
+// sayMissing asks the other members to store what is missing. A member that only reads may not:
+// others look by themselves, from time to time.
 func (m *Member) sayMissing() {
+	if !m.mayWrite() {
+		return
+	}
 	_ = m.nc.Publish(missingSubject, nil) // asked again if the content does not come
 }
 

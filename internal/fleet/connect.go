@@ -82,7 +82,7 @@ func (m *Member) connected(nc *nats.Conn) {
 	defer m.mu.Unlock()
 	m.cut(errLost)
 	m.link, m.cut = context.WithCancelCause(m.ctx)
-	m.readOnly, m.denied = nil, map[string]bool{}
+	m.writer, m.readOnly, m.denied = false, nil, map[string]bool{}
 	if m.buckets != nil {
 		m.setTrouble(nil)
 	}
@@ -184,17 +184,6 @@ func (m *Member) explained(err error) error {
 	return fmt.Errorf("%w: the credentials do not permit %s", err, strings.Join(slices.Sorted(maps.Keys(m.denied)), ", "))
 }
 
-// probeKey is a key that nobody writes.
-const probeKey = "probe"
-
-// probe finds out whether the member may change lists: it tries what never succeeds, but is
-// permitted or not.
-func (m *Member) probe(ctx context.Context, b *buckets) {
-	ctx, cancel := m.brief(ctx)
-	defer cancel()
-	_, _ = b.lists.Update(ctx, probeKey, nil, 1) // asyncError gets the answer
-}
-
 // asyncError gets errors that belong to no call.
 func (m *Member) asyncError(_ *nats.Conn, _ *nats.Subscription, err error) {
 	if !errors.Is(err, nats.ErrPermissionViolation) {
@@ -203,13 +192,20 @@ func (m *Member) asyncError(_ *nats.Conn, _ *nats.Subscription, err error) {
 	}
 	// nats: permissions violation: Permissions Violation for Publish to "$KV.spamgate-lists.…"
 	_, subject, _ := strings.Cut(err.Error(), `"`)
-	parts := strings.SplitN(strings.Trim(subject, `"`), ".", 3)
+	subject = strings.Trim(subject, `"`)
+	parts := strings.SplitN(subject, ".", 3)
 	what := strings.Join(parts[:min(2, len(parts))], ".")
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if what == "$KV."+bucketLists || what == "$O."+bucketContent {
+		if m.readOnly == nil {
+			m.log.Info("this gate only reads: its credentials permit no changes", "name", m.o.Name)
+		}
 		m.readOnly = err
 		m.notify()
+		if subject == "$KV."+bucketLists+"."+probeKey {
+			return
+		}
 	}
 	if !m.denied[what] {
 		m.denied[what] = true

@@ -19,12 +19,13 @@ type lease struct {
 // cleaning is the key of the lease for removing contents that nobody needs.
 const cleaning = "clean"
 
-// keepLeases takes leases that are free, and renews those that the member has.
+// keepLeases takes leases that are free, and renews those that the member has. A member that only
+// reads has none.
 func (m *Member) keepLeases(ctx context.Context) error {
 	tick := time.NewTicker(m.o.times.lease / 4)
 	defer tick.Stop()
 	for {
-		if b, err := m.open(); err == nil {
+		if b, err := m.open(); err == nil && m.mayWrite() {
 			m.renewAll(ctx, b)
 		}
 		m.tellFetches()
@@ -169,9 +170,11 @@ func (m *Member) release(b *buckets) {
 	leases := m.leases
 	m.leases = map[string]*lease{}
 	m.mu.Unlock()
-	if kv, err := m.leaseBucket(ctx, b); err == nil {
-		for key, l := range leases {
-			_ = kv.Delete(ctx, key, jetstream.LastRevision(l.revision)) // else it ends by itself
+	if len(leases) > 0 {
+		if kv, err := m.leaseBucket(ctx, b); err == nil {
+			for key, l := range leases {
+				_ = kv.Delete(ctx, key, jetstream.LastRevision(l.revision)) // else it ends by itself
+			}
 		}
 	}
 	if kv, err := m.members(ctx, b); err == nil {

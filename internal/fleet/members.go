@@ -34,7 +34,9 @@ func (m *Member) Members(ctx context.Context) ([]Presence, error) {
 	if err != nil && !errors.Is(err, ErrReadOnly) {
 		return nil, err
 	}
-	readOnly := err
+	if err := m.onlyReads(ctx); err != nil {
+		return nil, fmt.Errorf("%w, not to see the other members", err)
+	}
 	kv, err := m.members(ctx, b)
 	if err != nil {
 		return nil, m.offline(err)
@@ -42,9 +44,6 @@ func (m *Member) Members(ctx context.Context) ([]Presence, error) {
 	w, err := kv.WatchAll(ctx)
 	b.closeSide(bucketMembers, err)
 	if err != nil {
-		if readOnly != nil {
-			return nil, fmt.Errorf("%w, not to see the other members", ErrReadOnly)
-		}
 		return nil, m.offline(err)
 	}
 	defer stop(w)

@@ -90,10 +90,7 @@ func (m *Member) show(ctx context.Context, b *buckets) {
 		return
 	}
 	m.presenceRevision = revision
-	m.mu.Lock()
-	reader := m.readOnly != nil
-	m.mu.Unlock()
-	if reader { // it must not read what it writes
+	if !m.mayWrite() { // a reader must not read what it writes
 		return
 	}
 	brief, stop := m.brief(ctx)
@@ -114,6 +111,9 @@ func (m *Member) putPresence(ctx context.Context, kv jetstream.KeyValue, value [
 	revision, err := kv.Update(ctx, key, value, m.presenceRevision)
 	if !errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
 		return revision, err
+	}
+	if !m.mayWrite() { // it may have expired; a reader must not read what it writes
+		return kv.Put(ctx, key, value)
 	}
 	entry, err := kv.Get(ctx, key)
 	var other Presence

@@ -128,6 +128,9 @@ func (m *Member) SetState(ctx context.Context, key string, change func(old json.
 func (m *Member) setState(ctx context.Context, key string, change func(old json.RawMessage) (json.RawMessage, error)) error {
 	for {
 		b, err := m.reach(ctx)
+		if err == nil {
+			err = m.onlyReads(ctx)
+		}
 		if err != nil {
 			return err
 		}
@@ -352,7 +355,9 @@ func (m *Member) mendState(ctx context.Context, b *buckets, key string) error {
 		}
 	}
 	again.revision = revision
-	err = m.putState(ctx, b, key, &again)
+	if err = m.onlyReads(ctx); err == nil {
+		err = m.putState(ctx, b, key, &again)
+	}
 	m.mu.Lock()
 	m.outdated[key] = errors.Is(err, ErrBehind) // another gate has written meanwhile, perhaps an older one
 	m.mu.Unlock()

@@ -28,7 +28,6 @@ func (m *Member) session(ctx context.Context) error {
 			m.goElsewhere()
 		}
 	}()
-	m.wg.Go(func() { m.probe(ctx, b) })
 	err = m.followBuckets(ctx, b)
 	return err
 }

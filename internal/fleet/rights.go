@@ -1,0 +1,79 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// A gate may have credentials that only permit reading. It finds that out on each connection, by
+// one attempt that is refused, and then tries nothing else that needs more: servers log each
+// attempt, as if somebody wanted to break in.
+
+// probeKey is a key that nobody writes.
+const probeKey = "probe"
+
+// learnRights finds out on each connection whether the member may change lists.
+func (m *Member) learnRights(ctx context.Context) error {
+	for {
+		var b *buckets
+		err := m.wait(ctx, func() bool {
+			b = m.buckets
+			return b != nil && m.isLinked() && !m.knowsRights()
+		})
+		if err != nil {
+			return nil // the member is closed
+		}
+		m.probe(ctx, b)
+		m.mu.Lock()
+		known := m.knowsRights()
+		m.mu.Unlock()
+		if !known {
+			sleep(ctx, m.o.times.resync)
+		}
+	}
+}
+
+// probe tries what never succeeds, but is permitted or not. If it is not, asyncError gets the
+// answer.
+func (m *Member) probe(ctx context.Context, b *buckets) {
+	m.mu.Lock()
+	link := m.link
+	m.mu.Unlock()
+	ctx, cancel := m.brief(ctx)
+	defer cancel()
+	_, err := b.lists.Update(ctx, probeKey, nil, 1)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	answered := errors.Is(err, jetstream.ErrKeyRevisionMismatch) || errors.As(err, new(*jetstream.APIError))
+	if answered && m.link == link {
+		m.writer = true
+		m.notify()
+	}
+}
+
+// knowsRights reports whether it is known whether the member may change lists. The caller has the
+// lock.
+func (m *Member) knowsRights() bool { return m.writer || m.readOnly != nil }
+
+// mayWrite reports whether the member is known to be permitted to change lists.
+func (m *Member) mayWrite() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.writer && m.readOnly == nil
+}
+
+// onlyReads returns an ErrReadOnly if the credentials only permit reading. While that is not known
+// yet, it waits for a short time, and then lets the server decide.
+func (m *Member) onlyReads(ctx context.Context) error {
+	ctx, cancel := m.brief(ctx)
+	defer cancel()
+	_ = m.wait(ctx, m.knowsRights)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.readOnly != nil {
+		return ErrReadOnly
+	}
+	return nil
+}
