@@ -81,11 +81,20 @@ var usual = []string{
 	"Metalayer blocking snapshot", "resetting first sequence", "will rebuild", "Recovering stream state from index errored",
 }
 
+// byReader matches what the server says when a gate with the read-only credentials of the fleet tries
+// what these do not permit. Nobody else has restricted permissions, see restrict.
+var byReader = regexp.MustCompile(` - "[^"\\]*/(user:reader|nkey:U[A-Z2-7]+)" - (Publish|Subscription) Violation - `)
+
+// isUsual reports whether a text says nothing that is wrong with the server.
+func isUsual(text string) bool {
+	return byReader.MatchString(text) || slices.ContainsFunc(usual, func(u string) bool { return strings.Contains(text, u) })
+}
+
 // attempt is in the text of each attempt to connect.
 var attempt = regexp.MustCompile(` \(attempt \d+\)`)
 
 func (o *output) write(text string) {
-	if slices.ContainsFunc(usual, func(u string) bool { return strings.Contains(text, u) }) {
+	if isUsual(text) {
 		o.Noticef("%s", text)
 		return
 	}

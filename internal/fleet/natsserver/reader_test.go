@@ -2,6 +2,7 @@ package natsserver
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -63,6 +64,52 @@ func TestReaderByReply(t *testing.T) {
 		}
 		if string(msg.Data) == "forged" {
 			t.Fatal("a reader has changed a list")
+		}
+	}
+}
+
+// TestReaderIsNoProblem has readers try what they may not: the server does not count it as its
+// problem.
+func TestReaderIsNoProblem(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{token, seed(t)} {
+		o := options(t, 1)[0]
+		log := &logged{}
+		o.Logger, o.Credentials = log.logger(), secret(t, text)
+		s := start(t, o)
+		who, err := credentials.Read(o.Credentials)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if who, err = who.ReadOnly(); err != nil {
+			t.Fatal(err)
+		}
+		as := nats.Token(who.Token)
+		if who.Seed != "" {
+			as = nkey(t, who.Seed)
+		}
+		refused := make(chan error, 2)
+		reader, err := nats.Connect("nats://"+o.Listen, as, nats.Name(`x" - "y`), nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { refused <- err }))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer reader.Close()
+		if _, err := reader.SubscribeSync("spamgate.missing"); err != nil {
+			t.Fatal(err)
+		}
+		if err := reader.Publish("$KV.spamgate-leases.clean", nil); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			if err := <-refused; !strings.Contains(err.Error(), "ermissions violation") {
+				t.Error(err)
+			}
+		}
+		if _, err := reader.Request("$JS.API.INFO", nil, 10*time.Second); err != nil { // the server has logged both
+			t.Fatal(err)
+		}
+		if st := s.Status(); len(st.Problems) > 0 || strings.Contains(log.String(), "problem") {
+			t.Errorf("problems %q, log\n%s", st.Problems, log.String())
 		}
 	}
 }
