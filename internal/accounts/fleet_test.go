@@ -188,6 +188,10 @@ func TestNoServer(t *testing.T) {
 // TestFirstJoin joins a fleet that has ann with accounts of its own.
 func TestFirstJoin(t *testing.T) {
 	t.Parallel()
+	merge := func(m *member) error {
+		_, err := m.m.Merge(t.Context(), fleet.AccountsList, "root", "")
+		return err
+	}
 	for _, c := range []struct {
 		name    string
 		own     func(m *member) // beside what makes it equal
@@ -202,10 +206,10 @@ func TestFirstJoin(t *testing.T) {
 		{"others, and merges", func(m *member) {
 			must(t, m.AddUser("bob", password, Editor, nil))
 			must(t, m.AddUser("ann", "another password", Viewer, nil))
-		}, true, func(m *member) error { return m.m.Merge(t.Context(), fleet.AccountsList, "root", "") }, "ann bob"},
+		}, true, merge, "ann bob"},
 		{"the same name, and merges", func(m *member) {
 			must(t, m.AddUser("ann", "another password", Admin, []string{"example.net"}))
-		}, true, func(m *member) error { return m.m.Merge(t.Context(), fleet.AccountsList, "root", "") }, "ann"},
+		}, true, merge, "ann"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -110,6 +110,7 @@ type FleetJoined struct {
 type FleetJoinedList struct {
 	List  string `json:"list"`
 	Done  string `json:"done,omitempty"`
+	Added int    `json:"added,omitempty"` // entries or accounts, by FleetMerged
 	Error string `json:"error,omitempty"`
 }
 

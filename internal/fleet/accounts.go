@@ -90,29 +90,29 @@ func (l *list) readBoth(own, content *os.File) (mine, theirs []byte, err error) 
 }
 
 // mergeAccounts adds the accounts of the file whose names the fleet's version r lacks to that,
-// and makes the result the fleet's version v, and the file.
-func (l *list) mergeAccounts(ctx context.Context, b *buckets, v *Version, r *remote, content *os.File, local string) error {
+// and makes the result the fleet's version v, and the file. Added is how many they are.
+func (l *list) mergeAccounts(ctx context.Context, b *buckets, v *Version, r *remote, content *os.File, local string) (added int, err error) {
 	own, err := l.open()
 	if err != nil {
-		return err
+		return 0, err
 	}
 	if own == nil {
-		return errMoved
+		return 0, errMoved
 	}
 	defer own.Close()
 	mine, theirs, err := l.readBoth(own, content)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	merged, added, err := l.m.o.Accounts.Merge(mine, theirs)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	if added == 0 {
-		return l.m.Take(ctx, l.Name)
+		return 0, l.m.Take(ctx, l.Name)
 	}
 	if int64(len(merged)) > l.MaxBytes {
-		return fmt.Errorf("the accounts of both have %d bytes, more than %d", len(merged), l.MaxBytes)
+		return 0, fmt.Errorf("the accounts of both have %d bytes, more than %d", len(merged), l.MaxBytes)
 	}
 	sum := sha256.Sum256(merged)
 	v.SHA256, v.Size, v.What = hex.EncodeToString(sum[:]), int64(len(merged)), fmt.Sprintf("merged %d accounts of this gate", added)
@@ -127,5 +127,5 @@ func (l *list) mergeAccounts(ctx context.Context, b *buckets, v *Version, r *rem
 	if done != nil {
 		done(err == nil)
 	}
-	return err
+	return added, err
 }

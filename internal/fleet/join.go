@@ -163,57 +163,61 @@ func (m *Member) Take(ctx context.Context, name string) error {
 }
 
 // Merge adds the entries of the file that the fleet's version does not have to that, and
-// makes the result the fleet's version. The file then has it too.
-func (m *Member) Merge(ctx context.Context, name, author, why string) error {
+// makes the result the fleet's version. The file then has it too. Added is how many entries or
+// accounts the fleet's version did not have.
+func (m *Member) Merge(ctx context.Context, name, author, why string) (added int, err error) {
 	l, err := m.list(name)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	if l.Kind == Fetched {
-		return fmt.Errorf("%s is not a list whose entries can be merged: take the fleet's", name)
+		return 0, fmt.Errorf("%s is not a list whose entries can be merged: take the fleet's", name)
 	}
 	for deadline := time.Now().Add(m.o.times.conflict); ; sleep(ctx, m.o.times.retry/5) {
-		err := l.merge(ctx, author, why)
+		added, err = l.merge(ctx, author, why)
 		if err == nil || time.Now().After(deadline) || ctx.Err() != nil || !errors.Is(err, ErrBehind) && !errors.Is(err, errMoved) {
-			return err
+			return added, err
 		}
 	}
 }
 
-func (l *list) merge(ctx context.Context, author, why string) error {
+func (l *list) merge(ctx context.Context, author, why string) (added int, err error) {
 	b, err := l.m.reach(ctx)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	if err := l.refresh(ctx, b); err != nil {
-		return l.m.offline(err)
+		return 0, l.m.offline(err)
 	}
 	l.m.mu.Lock()
 	r := l.remote
 	l.m.mu.Unlock()
 	if r.err != nil || r.version == nil {
-		return r.err // without a version the gate publishes its own
+		return 0, r.err // without a version the gate publishes its own
+	}
+	local, err := l.digest()
+	if err != nil || local == "" || local == r.version.SHA256 {
+		return 0, err
 	}
 	content, err := l.m.load(ctx, b, r.version, nil, "", l.MaxBytes)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer content.Discard()
-	local, err := l.digest()
-	if err != nil || local == "" {
-		return err
-	}
 	v := l.newVersion(nil, r.version, "", 0)
 	v.Author, v.Why, v.Accepted = author, why, true
 	if l.Kind == Accounts {
 		return l.mergeAccounts(ctx, b, v, r, content.File, local)
 	}
-	added, err := l.appendMissing(content)
-	if err != nil || added == 0 {
-		return err
+	added, err = l.appendMissing(content)
+	switch {
+	case err != nil:
+		return 0, err
+	case added == 0: // the fleet's version has all, or more
+		return 0, l.m.Take(ctx, l.Name)
 	}
 	v.What = fmt.Sprintf("merged %d entries of this gate", added)
-	return l.replaceMerged(ctx, b, v, r, content, local)
+	return added, l.replaceMerged(ctx, b, v, r, content, local)
 }
 
 // appendMissing appends the own entries that the fleet's content lacks.

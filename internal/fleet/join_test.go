@@ -41,8 +41,8 @@ func TestFirstJoin(t *testing.T) {
 			if err := b.add("blocked", "five.example"); !errors.Is(err, ErrDiffers) {
 				t.Errorf("the edit: %v", err)
 			}
-			if err := b.Merge(t.Context(), "blocked", "ann", "both"); err != nil {
-				t.Fatal(err)
+			if added, err := b.Merge(t.Context(), "blocked", "ann", "both"); err != nil || added != 1 {
+				t.Fatal(added, err)
 			}
 			equal(t, "blocked", a, b)
 			has(t, "blocked", fleets+"four.example\n", a, b)

@@ -309,7 +309,10 @@ func TestChangedOutside(t *testing.T) {
 	equal(t, "blocked", a, b)
 	for _, how := range []func(context.Context) error{
 		func(ctx context.Context) error { return b.Take(ctx, "blocked") },
-		func(ctx context.Context) error { return b.Merge(ctx, "blocked", "ann", "") },
+		func(ctx context.Context) error {
+			_, err := b.Merge(ctx, "blocked", "ann", "")
+			return err
+		},
 	} {
 		b.write("blocked", "own@example.net\n")
 		b.Changed("blocked")

@@ -186,43 +186,63 @@ func (g *adminHandler) FleetJoin(ctx context.Context, who admin.Peer, r admin.Fl
 		return admin.FleetJoined{}, admin.ErrNoFleet
 	}
 	var joined admin.FleetJoined
+	left := g.fleet.hasLeft()
 	err := g.fleet.join(c)
 	if err != nil {
 		return joined, err
 	}
 	m, err := g.fleet.connected(ctx)
 	if err != nil {
-		return joined, err
+		return joined, joinedAlone(err, left)
 	}
+	joined.Lists = decideLists(ctx, m, r, g.record(who, admin.AuditRecord{SudoUser: r.SudoUser}).Person())
+	_ = g.store.Rescan(ctx) // what is wrong with lists is in the status
+	joined.Fleet = g.fleet.own()
+	return joined, nil
+}
+
+// joinedAlone adds to the error of a gate that cannot reach the fleet that it belongs to it
+// nevertheless. Left says that it had left.
+func joinedAlone(err error, left bool) error {
+	what := "this gate stays in the fleet"
+	if left {
+		what = "this gate is in the fleet again"
+	}
+	return fmt.Errorf("%w; %s, and connects when its servers can be reached; spamgate fleet leave takes it out", err, what)
+}
+
+// decideLists does with lists what an admin has decided: with those that the request names, or with all
+// that differ from the fleet's.
+func decideLists(ctx context.Context, m *fleet.Member, r admin.FleetJoinRequest, author string) (done []admin.FleetJoinedList) {
 	lists := r.Lists
-	if len(lists) == 0 && (r.Take || r.Merge) {
-		lists = differing(m)
+	if len(lists) == 0 {
+		lists = differing(ctx, m)
 	}
-	author := g.record(who, admin.AuditRecord{SudoUser: r.SudoUser}).Person()
 	for _, list := range lists {
 		one := admin.FleetJoinedList{List: list}
+		var err error
 		switch {
 		case r.Take:
 			one.Done, err = admin.FleetTook, m.Take(ctx, list)
 		case r.Merge:
-			one.Done, err = admin.FleetMerged, m.Merge(ctx, list, author, r.Why)
+			one.Done = admin.FleetMerged
+			one.Added, err = m.Merge(ctx, list, author, r.Why)
 		default:
 			one.Done, err = admin.FleetEqual, m.CatchUp(ctx, list)
 		}
 		if err != nil {
 			one.Done, one.Error = "", err.Error()
 		}
-		joined.Lists = append(joined.Lists, one)
+		done = append(done, one)
 	}
-	_ = g.store.Rescan(ctx) // what is wrong with lists is in the status
-	joined.Fleet = g.fleet.own()
-	return joined, nil
+	return done
 }
 
-// differing returns the lists that differ from the fleet's.
-func differing(m *fleet.Member) (names []string) {
+// differing returns the lists that differ from the fleet's, after a look at each: that of a gate
+// which has just joined may not know yet.
+func differing(ctx context.Context, m *fleet.Member) (names []string) {
 	for _, l := range m.Status().Lists {
-		if l.Error != "" {
+		if m.CatchUp(ctx, l.Name) != nil {
 			names = append(names, l.Name)
 		}
 	}

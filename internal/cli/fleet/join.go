@@ -10,7 +10,9 @@ import (
 
 	"spamgate/internal/admin"
 	"spamgate/internal/cli"
+	"spamgate/internal/fleet"
 	"spamgate/internal/term"
+	"spamgate/internal/text"
 )
 
 func newJoin() *cobra.Command {
@@ -24,10 +26,12 @@ says that it differs. This command decides:
 
   --take    the fleet's version replaces it. "spamgate lists rollback" can bring
             back what was live here
-  --merge   the entries that only this gate has are added on all gates
+  --merge   the entries that only this gate has are added on all gates: also one
+            that others have removed meanwhile, which comes back
 
-Without LIST it decides about all lists that differ. It also ends "spamgate
-fleet leave".
+Without LIST it decides about all lists that differ; without --take and --merge
+it names them. It also ends "spamgate fleet leave", even if no server can be
+reached now: then the gate connects later.
 
 Exit codes: 0 done; 1 a list still differs; 2 an error.`,
 		Example: `  spamgate fleet join
@@ -45,7 +49,7 @@ Exit codes: 0 done; 1 a list still differs; 2 an error.`,
 			return err
 		}
 		failed := false
-		err = s.print(j, func(w io.Writer) { printJoined(w, &j) })
+		err = s.print(j, func(w io.Writer) { printJoined(w, &j, r.Take || r.Merge) })
 		for _, l := range j.Lists {
 			failed = failed || l.Error != ""
 		}
@@ -56,16 +60,35 @@ Exit codes: 0 done; 1 a list still differs; 2 an error.`,
 	})
 }
 
-func printJoined(w io.Writer, j *admin.FleetJoined) {
+// printJoined prints what was done. Decided says that the admin has named a version.
+func printJoined(w io.Writer, j *admin.FleetJoined, decided bool) {
+	differ := false
 	for _, l := range j.Lists {
 		switch {
 		case l.Error != "":
+			differ = true
 			term.PrintWrapped(w, "list "+l.List+": ", "NOT DONE: "+l.Error)
+		case l.Done == admin.FleetMerged:
+			fmt.Fprintf(w, "list %s: %s: %s\n", l.List, l.Done, mergedWords(l))
 		default:
 			fmt.Fprintf(w, "list %s: %s\n", l.List, l.Done)
 		}
 	}
+	if differ && !decided {
+		term.PrintWrapped(w, "", "For each of these, --take replaces the list by the fleet's version, and --merge adds the entries that only this gate has, on all gates.")
+	}
 	fmt.Fprintf(w, "%s is in the fleet: %s\n", j.Fleet.Name, j.Fleet.State)
+}
+
+// mergedWords says what a merge has added.
+func mergedWords(l admin.FleetJoinedList) string {
+	switch {
+	case l.Added == 0:
+		return "nothing to add, the fleet's version counts"
+	case l.List == fleet.AccountsList:
+		return text.Count(l.Added, "account", "accounts") + " added to the fleet's"
+	}
+	return text.Count(l.Added, "entry", "entries") + " added to the fleet's"
 }
 
 func newLeave() *cobra.Command {
