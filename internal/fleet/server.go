@@ -15,6 +15,10 @@ type ServerStatus struct {
 
 	// Problems say what is wrong, or was within the last minutes.
 	Problems []string `json:"problems,omitempty"`
+
+	// Notes say what is worth knowing, although nothing is wrong with the server: which client it did
+	// not let in.
+	Notes []string `json:"notes,omitempty"`
 }
 
 // ServerPeer is another server of the cluster.

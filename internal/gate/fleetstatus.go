@@ -79,21 +79,22 @@ func (f *fleetPart) status(ctx context.Context) admin.Fleet {
 	}
 	s.Problems = append(s.Problems, fleet.Problems(members)...)
 	s.Problems = append(s.Problems, reported(members)...)
-	s.Problems = append(s.Problems, brokenServers(members, s.Name)...)
+	s.Problems = append(s.Problems, saidOfServers(members, s.Name, func(of *fleet.ServerStatus) []string { return of.Problems })...)
+	s.Notes = append(s.Notes, saidOfServers(members, s.Name, func(of *fleet.ServerStatus) []string { return of.Notes })...)
 	s.Notes = append(s.Notes, fleet.Notes(members)...)
 	return s
 }
 
-// brokenServers says what is wrong with the servers in other gates.
-func brokenServers(members []fleet.Presence, own string) (problems []string) {
+// saidOfServers returns what the servers in other gates say, as said returns it of each.
+func saidOfServers(members []fleet.Presence, own string, said func(*fleet.ServerStatus) []string) (all []string) {
 	for _, p := range members {
 		if server := admin.ParseFleetReport(p.Report).Server; server != nil && p.Name != own {
-			for _, problem := range server.Problems {
-				problems = append(problems, fmt.Sprintf("%s: the server in this gate: %s", p.Name, problem))
+			for _, text := range said(server) {
+				all = append(all, p.Name+": the server in this gate: "+text)
 			}
 		}
 	}
-	return problems
+	return all
 }
 
 // reported says what members have told of themselves: that mail cannot pass there, and which
@@ -148,6 +149,9 @@ func (f *fleetPart) own() (s admin.Fleet) {
 func tellServer(s *admin.Fleet) {
 	for _, problem := range s.OwnServer.Problems {
 		s.Problems = append(s.Problems, "the server in this gate: "+problem)
+	}
+	for _, note := range s.OwnServer.Notes {
+		s.Notes = append(s.Notes, "the server in this gate: "+note)
 	}
 	if lacks := config.FewServers(s.OwnServer.Servers); lacks != "" {
 		s.Notes = append(s.Notes, lacks+"; "+config.ThirdServer)

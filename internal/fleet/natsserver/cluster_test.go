@@ -261,3 +261,31 @@ func TestOutput(t *testing.T) {
 		t.Error(log.String())
 	}
 }
+
+// TestUsualOutput has lines of servers that catch up, of strangers, and of what is wrong.
+func TestUsualOutput(t *testing.T) {
+	for _, c := range []struct {
+		text           string
+		problem, noted bool
+	}{
+		{"Catchup for stream '$G > KV_spamgate-members' stalled", false, false},
+		{"Catchup for stream '$G > KV_spamgate-lists' errored, will retry: catchup stalled", false, false},
+		{"JetStream is not current with the meta leader", false, false},
+		{"RAFT [yrzKKRBu - S-R3F-6LCvdyxs] Got an error loading 27 index: no message found", false, false},
+		{"Catchup for stream '$G > KV_spamgate-lists' errored, account resources exceeded: insufficient resources", true, false},
+		{"JetStream cluster stream '$G > KV_spamgate-lists' has NO quorum, stalled", true, false},
+		{"RAFT [yrzKKRBu - S-R3F-6LCvdyxs] Critical write error: no space left on device", true, false},
+		{`192.0.2.9:4711 - cid:5 - authentication error - Token "[REDACTED]"`, false, true},
+		{"192.0.2.9:4711 - cid:5 - TLS handshake error: remote error: tls: bad certificate", false, true},
+		{"192.0.2.9:4711 - rid:5 - TLS route handshake error: tls: bad certificate", true, false},
+		{"192.0.2.9:4711 - cid:5 - maximum connections exceeded", true, false},
+	} {
+		var log logged
+		o := newOutput(log.logger())
+		o.Warnf("%s", c.text)
+		problem, note := o.recent(problemAge)
+		if (problem != "") != c.problem || (note != "") != c.noted || (log.String() != "") != (c.problem || c.noted) {
+			t.Errorf("%s: problem %q, note %q, log %q", c.text, problem, note, &log)
+		}
+	}
+}

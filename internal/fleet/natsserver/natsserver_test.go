@@ -184,7 +184,7 @@ func TestCredentials(t *testing.T) {
 	} {
 		o := options(t, 1)[0]
 		o.Credentials = secret(t, c.text)
-		start(t, o)
+		s := start(t, o)
 		bucket(t, connect(t, c.good, o), "b", 1)
 		for i, bad := range c.bad {
 			nc, err := nats.Connect("nats://"+o.Listen, bad)
@@ -194,6 +194,9 @@ func TestCredentials(t *testing.T) {
 			if err == nil {
 				t.Errorf("client %d is let in", i)
 			}
+		}
+		if st := s.Status(); len(st.Problems) > 0 || !strings.Contains(fmt.Sprint(st.Notes), "a client has other credentials than this server") {
+			t.Errorf("after such clients it has the problems %q and the notes %q", st.Problems, st.Notes)
 		}
 		who, err := credentials.Read(o.Credentials)
 		if err != nil {

@@ -21,9 +21,15 @@ type output struct {
 	lines      int             // in this minute
 	texts      map[string]bool // of these lines
 	suppressed int
-	problem    string // the last one
-	at         time.Time
+	problem    lastText
+	note       lastText // of clients that are not let in
 	end        error
+}
+
+// lastText is the last text of its kind.
+type lastText struct {
+	text string
+	at   time.Time
 }
 
 // maxLines bounds the lines in a minute.
@@ -62,24 +68,38 @@ func (o *output) fatal() error {
 func (o *output) last() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.problem
+	return o.problem.text
 }
 
-// recent returns the last problem, if it is not older than age.
-func (o *output) recent(age time.Duration) string {
+// recent returns the last problem and the last note, if they are not older than age.
+func (o *output) recent(age time.Duration) (problem, note string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.now().Sub(o.at) > age {
-		return ""
+	now := o.now()
+	within := func(l lastText) string {
+		if now.Sub(l.at) > age {
+			return ""
+		}
+		return l.text
 	}
-	return o.problem
+	return within(o.problem), within(o.note)
 }
 
-// usual are parts of texts of each start, until the servers have met; later the status says it.
+// usual are parts of texts of each start and of catching up after it, also if the process was killed:
+// the servers try again until they are equal. Until then the status says what is missing.
 var usual = []string{
 	"Waiting for routing to be established", "JetStream has not established contact with a meta leader", " is not current: ",
+	"JetStream is not current with the meta leader", "JetStream is still recovering meta layer",
 	"Metalayer blocking snapshot", "resetting first sequence", "will rebuild", "Recovering stream state from index errored",
+	"' stalled", "' errored, will retry: ", "' was aborted on the remote due to: ", // Catchup for stream '...'
+	" index: no message found", "Request from follower for entry at index [", "Could not find a starting entry for catchup request",
+	"Expected first catchup entry to be a snapshot", "Canceling catchup for ", "alling behind in health check", "no longer falling behind",
+	"Detected another leader with higher term, will stepdown",
 }
+
+// stranger matches what the server says of a client that it does not let in. Everyone who reaches the
+// port can cause that.
+var stranger = regexp.MustCompile(` - cid:\d+ - (authentication |TLS handshake )`)
 
 // byReader matches what the server says when a gate with the read-only credentials of the fleet tries
 // what these do not permit. Nobody else has restricted permissions, see restrict.
@@ -102,9 +122,14 @@ func (o *output) write(text string) {
 	hint := hint(text)
 	o.mu.Lock()
 	now := o.now()
-	o.problem, o.at = text, now
+	last := lastText{text, now}
 	if hint != "" {
-		o.problem = hint + " (" + text + ")"
+		last.text = hint + " (" + text + ")"
+	}
+	if stranger.MatchString(text) {
+		o.note = last
+	} else {
+		o.problem = last
 	}
 	if now.Sub(o.begin) >= time.Minute {
 		o.begin, o.lines, o.texts = now, 0, map[string]bool{}

@@ -14,7 +14,7 @@ import (
 	"spamgate/internal/fleet"
 )
 
-// problemAge is how long a problem is shown.
+// problemAge is how long a problem or a note is shown.
 const problemAge = 2 * time.Minute
 
 // Status returns how the server is.
@@ -34,7 +34,11 @@ func (s *Server) Status() fleet.ServerStatus {
 	if s.o.Cluster != "" {
 		askCluster(s.nats, &st)
 	}
-	describe(&st, s.out.recent(problemAge))
+	problem, note := s.out.recent(problemAge)
+	if note != "" {
+		st.Notes = []string{note}
+	}
+	describe(&st, problem)
 	return st
 }
 
@@ -65,7 +69,7 @@ func askCluster(n *server.Server, st *fleet.ServerStatus) {
 // describe says what is wrong with a server that runs.
 func describe(st *fleet.ServerStatus, recent string) {
 	complete := st.Leader != "" && st.Connected >= st.Servers
-	if recent != "" && !(complete && isRoute(recent)) {
+	if recent != "" && !(complete && isOver(recent)) {
 		st.Problems = append(st.Problems, recent)
 	}
 	if complete {
@@ -87,10 +91,11 @@ func describe(st *fleet.ServerStatus, recent string) {
 	st.Problems = append(st.Problems, problem)
 }
 
-// isRoute reports whether a text of the NATS server is about another server, or about a stranger
-// in the place of one.
-func isRoute(text string) bool {
-	return strings.Contains(text, "rid:") || strings.Contains(text, "connect to route")
+// isOver reports whether a text of the NATS server says nothing any more once all servers are
+// connected and have a leader: it is about another server, about a stranger in the place of one, or
+// about a quorum that was missing.
+func isOver(text string) bool {
+	return strings.Contains(text, "rid:") || strings.Contains(text, "connect to route") || strings.Contains(text, "has NO quorum")
 }
 
 // size returns how many bytes the files of a directory have.
