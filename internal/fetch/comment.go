@@ -57,10 +57,10 @@ func (s Source) checkComment(comment string, last state, now time.Time) (trusted
 	case s.Force:
 		return c, nil
 	case c.Timestamp < last.Signed:
-		return trusted{}, fmt.Errorf("it was made at %s, before the last one that was accepted (%s), so that this is an older version: %s",
-			at.Format(time.RFC3339), time.Unix(last.Signed, 0).UTC().Format(time.RFC3339), back)
+		return trusted{}, fmt.Errorf("%w: it was made at %s, before the last one that was accepted (%s): %s",
+			ErrOlder, at.Format(time.RFC3339), time.Unix(last.Signed, 0).UTC().Format(time.RFC3339), back)
 	case c.Sequence != 0 && c.Sequence < last.Sequence:
-		return trusted{}, fmt.Errorf("it has the sequence number %d, and %d was accepted, so that this is an older version: %s", c.Sequence, last.Sequence, back)
+		return trusted{}, fmt.Errorf("%w: it has the sequence number %d, and %d was accepted: %s", ErrOlder, c.Sequence, last.Sequence, back)
 	}
 	return c, expired(c.Expires, now)
 }

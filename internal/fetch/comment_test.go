@@ -109,7 +109,7 @@ func TestOlderSignature(t *testing.T) {
 	serve := func(text string, at int64) http.HandlerFunc {
 		return signed(text, signAs(private, text, comment("list.txt", at)))
 	}
-	const refused = "before the last one that was accepted (1970-01-01T00:03:20Z), so that this is an older version: to go back to it, run spamgate lists fetch ads --force"
+	const refused = "before the last one that was accepted (1970-01-01T00:03:20Z): to go back to it, run spamgate lists fetch ads --force"
 	for name, change := range map[string]func(t *testing.T, x *fixture){
 		"as it was":        func(*testing.T, *fixture) {},
 		"copy removed":     func(t *testing.T, x *fixture) { remove(t, x.source.Copy) },
@@ -127,11 +127,11 @@ func TestOlderSignature(t *testing.T) {
 			x.fetch(t)
 			change(t, x)
 			x.handler.set(serve(older, 199))
-			x.wantFault(t, refused, ErrSignature)
+			x.wantFault(t, refused, ErrOlder)
 			x.handler.set(serve(older+newer, 200)) // signed twice in a second
 			x.fetch(t)
 			x.handler.set(serve(older, 199))
-			x.wantFault(t, refused, ErrSignature)
+			x.wantFault(t, refused, ErrOlder)
 
 			x.source.Force = true
 			x.fetch(t)
@@ -139,7 +139,7 @@ func TestOlderSignature(t *testing.T) {
 			x.source.Force = false
 			x.fetch(t) // and stays so
 			x.handler.set(serve(older+older, 198))
-			x.wantFault(t, "before the last one that was accepted (1970-01-01T00:03:19Z)", ErrSignature)
+			x.wantFault(t, "before the last one that was accepted (1970-01-01T00:03:19Z)", ErrOlder)
 		})
 	}
 }

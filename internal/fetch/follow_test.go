@@ -231,9 +231,9 @@ func TestLowerSequence(t *testing.T) {
 	p.list.Dir = saved // signed as fast, so that the time does not tell
 	p.server = publish.NewServer(saved)
 	p.server.Set(p.list.Name, older)
-	p.wantFault(t, lower, ErrSignature)
+	p.wantFault(t, lower, ErrOlder)
 	remove(t, p.source.Copy)
-	p.wantFault(t, lower, ErrSignature)
+	p.wantFault(t, lower, ErrOlder)
 
 	p.source.Force = true
 	p.wantFetch(t, list(0), "", sig)
@@ -313,7 +313,7 @@ func TestOrdinarySignature(t *testing.T) {
 	x.fetch(t)
 	x.wantCopy(t, otherText)
 	x.handler.set(signed(listText, signAs(private, listText, comment("list.txt", now)+"\tsequence:4")))
-	x.wantFault(t, "the sequence number 4, and 5 was accepted", ErrSignature)
+	x.wantFault(t, "the sequence number 4, and 5 was accepted", ErrOlder)
 }
 
 // TestAwaitNew has a loop that fetches a new version as soon as it is there.

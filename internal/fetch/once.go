@@ -186,10 +186,13 @@ func (f *Fetcher) checkSignature(s Source, key *publicKey, signed signature, dig
 	return nil
 }
 
-// signatureError returns an ErrSignature with the URL of the signature.
+// signatureError returns an ErrSignature, or an ErrOlder, with the URL of the signature.
 func signatureError(url string, err error) error {
-	if err == nil {
+	switch {
+	case err == nil:
 		return nil
+	case errors.Is(err, ErrOlder):
+		return fmt.Errorf("%s: %w", text.ShownURL(url), err)
 	}
 	return fmt.Errorf("%w: %s: %w", ErrSignature, text.ShownURL(url), err)
 }

@@ -12,6 +12,10 @@ import (
 // ErrSignature means that a list does not have the required signature.
 var ErrSignature = errors.New("its signature is not valid, so the copy stays as it is")
 
+// ErrOlder means that a list has the required signature, and is older than the last one that was
+// accepted.
+var ErrOlder = errors.New("it is older than the version that was accepted, so the copy stays as it is")
+
 var errNoSignature = errors.New("this is not a minisign signature: check signature_url")
 
 const (
