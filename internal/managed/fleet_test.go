@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -100,6 +101,11 @@ func TestFleet(t *testing.T) {
 		if own != n || failed != 0 {
 			t.Errorf("gate %d: %d own changes and %d failed ones in the audit log", i, own, failed)
 		}
+	}
+	made := a.changes(t, ChangesQuery{List: "blocked"})
+	made = slices.DeleteFunc(made, func(c Change) bool { return c.Command != "add" })
+	if _, err := b.Undo(t.Context(), ann, made[0].ID, Options{}); !errors.Is(err, ErrNoChange) || !strings.Contains(err.Error(), "the gate of the fleet where the change was made") {
+		t.Errorf("undoing a change of another gate: %v", err)
 	}
 	if _, err := b.Replace(t.Context(), ann, "blocked", Replacement{Command: "import", Content: bytes.NewReader([]byte("one@example.com\n"))}, Options{}); err != nil {
 		t.Fatal(err)

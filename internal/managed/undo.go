@@ -33,6 +33,9 @@ func (e *Editor) Change(ctx context.Context, id string) (Change, error) {
 	})
 	if err == nil && found == nil {
 		err = fmt.Errorf("change %s: %w", id, ErrNoChange)
+		if c := e.config(); c.Fleet.On() {
+			err = fmt.Errorf("%w on this gate: undo works on the gate of the fleet where the change was made", err)
+		}
 	}
 	if err != nil {
 		return Change{}, err
