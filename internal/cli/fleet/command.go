@@ -56,7 +56,7 @@ func runs(cmd *cobra.Command, do func(ctx context.Context, s *session, args []st
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		c, err := config.Load(*file)
 		if err != nil {
-			return err
+			return withoutGate(*file, err)
 		}
 		ctx, stop := cli.Interruptible(cmd)
 		defer stop()
@@ -73,6 +73,16 @@ func runs(cmd *cobra.Command, do func(ctx context.Context, s *session, args []st
 		return tooOld(do(ctx, &session{cmd, gate.Client, c, *asJSON}, args))
 	}
 	return cmd
+}
+
+// withoutGate returns the error of a configuration that no gate can use. One that is for "spamgate
+// fleet server" has a better one.
+func withoutGate(file string, err error) error {
+	c, serverErr := config.LoadFleetServer(file)
+	if serverErr != nil || len(c.Lists) > 0 {
+		return err
+	}
+	return fmt.Errorf("%s is for spamgate fleet server, and no gate runs with it: run this command on a gate of the fleet", file)
 }
 
 func jsonFlag(cmd *cobra.Command) *bool {
