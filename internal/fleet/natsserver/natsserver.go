@@ -172,6 +172,7 @@ func (s *Server) run(ctx context.Context) error {
 		return err
 	}
 	out := newOutput(s.log)
+	out.credentials = s.o.Credentials
 	n.SetLoggerV2(out, false, false, false)
 	n.Start()
 	ctx, cancel := context.WithTimeout(ctx, startTime)

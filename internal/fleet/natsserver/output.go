@@ -13,8 +13,9 @@ import (
 // output writes the log of the NATS server into ours. Strangers at the port can make it write, so
 // that it is bounded.
 type output struct {
-	log *slog.Logger
-	now func() time.Time
+	log         *slog.Logger
+	now         func() time.Time
+	credentials string // the path of the file; empty: not known
 
 	mu         sync.Mutex
 	begin      time.Time       // of the current minute
@@ -120,11 +121,18 @@ func (o *output) write(text string) {
 	}
 	text = attempt.ReplaceAllString(text, "")
 	hint := hint(text)
+	if o.credentials != "" {
+		hint = strings.ReplaceAll(hint, credentialsFile, o.credentials)
+	}
 	o.mu.Lock()
 	now := o.now()
 	last := lastText{text, now}
 	if hint != "" {
-		last.text = hint + " (" + text + ")"
+		detail := text
+		if addr, _, ok := strings.Cut(text, " - rid:"); ok && strings.HasPrefix(hint, otherServer) { // what follows is about certificates that nobody knows
+			detail = addr
+		}
+		last.text = hint + " (" + detail + ")"
 	}
 	if stranger.MatchString(text) {
 		o.note = last
@@ -158,12 +166,18 @@ func (o *output) write(text string) {
 
 const damaged = "the store is damaged: stop this server, remove the directory, and start it: it gets everything from the others"
 
+// otherServer begins the hint about another server with other credentials.
+const otherServer = "another server has other credentials than this one"
+
+// credentialsFile stands in a hint for the path of the file.
+const credentialsFile = "the file of [fleet] credentials"
+
 // hints say what is wrong if the server's log has all of some texts.
 var hints = []struct {
 	texts []string
 	hint  string
 }{
-	{[]string{"TLS route handshake error", "tls:"}, "another server has other credentials than this one, or does not belong to the fleet: copy the file to all servers, and restart them"},
+	{[]string{"TLS route handshake error", "tls:"}, otherServer + ", or does not belong to the fleet: copy " + credentialsFile + " from a server that works to the one that does not, and restart that"},
 	{[]string{"connect to route"}, "another server does not run, or not at this address: see routes in [fleet.server]"},
 	{[]string{"authentication error"}, "a client has other credentials than this server"},
 	{[]string{"duplicate name"}, "two servers have one name: give each its own name in [fleet]"},

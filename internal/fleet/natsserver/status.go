@@ -95,7 +95,7 @@ func describe(st *fleet.ServerStatus, recent string) {
 // connected and have a leader: it is about another server, about a stranger in the place of one, or
 // about a quorum that was missing.
 func isOver(text string) bool {
-	return strings.Contains(text, "rid:") || strings.Contains(text, "connect to route") || strings.Contains(text, "has NO quorum")
+	return strings.HasPrefix(text, otherServer) || strings.Contains(text, "rid:") || strings.Contains(text, "connect to route") || strings.Contains(text, "has NO quorum")
 }
 
 // size returns how many bytes the files of a directory have.
