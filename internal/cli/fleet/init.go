@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"time"
 
@@ -55,8 +56,9 @@ certificates. HOST is the address or the name by which the others reach the
 machine. The certificates, and the authority that signs them, are valid for ten
 years; the authority's key is not kept.
 
-Three machines go on while one of them is down. Two are not enough for that: the
-third may be any machine that runs "spamgate fleet server".
+Three machines go on while one of them is down, and four are not better. Two are
+not enough for that: the third may be any machine that runs "spamgate fleet
+server".
 
 Exit codes: 0 written; 2 an error: nothing is overwritten.`,
 		Example: `  spamgate fleet init mx1=192.0.2.1 mx2=192.0.2.2 mx3=192.0.2.3`,
@@ -94,18 +96,45 @@ func parseMachines(args []string, dir string) (machines []machine, err error) {
 			return nil, fmt.Errorf("%q: write NAME=HOST, such as mx1=192.0.2.1", arg)
 		case !machineName.MatchString(name):
 			return nil, badName(name)
-		case net.ParseIP(host) == nil && !machineName.MatchString(host):
-			return nil, fmt.Errorf("%q: not an address or the name of a machine; ports are always %s and %s", host, clientPort, routePort)
-		case seen["name "+name] || seen["host "+host]:
-			return nil, fmt.Errorf("%s: each machine has its own name and host", arg)
 		}
-		seen["name "+name], seen["host "+host] = true, true
+		if err := checkHost(host); err != nil {
+			return nil, err
+		}
+		nameKey, hostKey := "name "+sameFor(name), "host "+sameFor(host)
+		if seen[nameKey] || seen[hostKey] {
+			return nil, fmt.Errorf("%s: each machine has its own name and host; case and a dot at the end make no difference", arg)
+		}
+		seen[nameKey], seen[hostKey] = true, true
 		machines = append(machines, machine{name, host, filepath.Join(dir, name)})
 	}
 	if len(machines) > maxMachines {
 		return nil, fmt.Errorf("%d machines: at most %d have a server; three are enough, and further gates only need [fleet]", len(machines), maxMachines)
 	}
 	return machines, nil
+}
+
+// checkHost checks an address or a name by which others are to reach a machine.
+func checkHost(host string) error {
+	ip := net.ParseIP(host)
+	labels := strings.Split(strings.TrimSuffix(host, "."), ".")
+	_, notNumber := strconv.ParseUint(labels[len(labels)-1], 10, 64)
+	switch {
+	case ip != nil && (ip.IsUnspecified() || ip.IsMulticast() || ip.Equal(net.IPv4bcast)):
+		return fmt.Errorf("%s: not an address of one machine: write the one by which the others reach it", host)
+	case ip == nil && !machineName.MatchString(host):
+		return fmt.Errorf("%q: not an address or the name of a machine; ports are always %s and %s", host, clientPort, routePort)
+	case ip == nil && notNumber == nil: // RFC 1123, section 2.1
+		return fmt.Errorf("%s: not a valid address, and a name does not end with a number: write an address such as 192.0.2.1", host)
+	}
+	return nil
+}
+
+// sameFor returns what is the same for all ways to write a name or an address.
+func sameFor(host string) string {
+	if ip := net.ParseIP(host); ip != nil {
+		return ip.String()
+	}
+	return strings.ToLower(strings.TrimSuffix(host, "."))
 }
 
 // writeFleet writes the files of all machines into a new directory.
@@ -223,6 +252,9 @@ func printInit(w io.Writer, dir string, machines []machine) {
 	if lacks := config.FewServers(len(machines)); lacks != "" {
 		fmt.Fprintln(w)
 		term.PrintWrapped(w, "NOTE: ", lacks+"; "+config.ThirdServer+".")
+	} else if n := len(machines); n%2 == 0 {
+		fmt.Fprintln(w)
+		term.PrintWrapped(w, "NOTE: ", fmt.Sprintf("%d servers go on while %d of them cannot be reached, as %d do: an even number costs more and adds nothing.", n, (n-1)/2, n-1))
 	}
 	fmt.Fprintln(w)
 	term.PrintWrapped(w, "", fmt.Sprintf("Remove the directory %s when it is copied: who has the token can change the lists.", dir))
