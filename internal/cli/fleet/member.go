@@ -30,6 +30,8 @@ are made of the others, and count at servers of spamgate ([fleet.server]). At a
 NATS server of your own, that server's configuration says who may do what
 (docs/fleet.md).
 
+A name that a running member has is refused, if the running gate knows it.
+
 Exit codes: 0 written; 2 an error: nothing is overwritten.`,
 		Example: `  spamgate fleet member mx4
   spamgate fleet member dmz1 --read-only --dir new/dmz1`,
@@ -48,6 +50,9 @@ Exit codes: 0 written; 2 an error: nothing is overwritten.`,
 			dir = name
 		}
 		files, err := memberFiles(&c.Fleet, name, readOnly)
+		if err == nil {
+			err = notTaken(cmd, c, name)
+		}
 		if err != nil {
 			return err
 		}
@@ -61,6 +66,28 @@ Exit codes: 0 written; 2 an error: nothing is overwritten.`,
 		})
 	}
 	return cmd
+}
+
+// notTaken returns an error if the running gate knows a member with the name. Without a gate, or a
+// fleet that answers, nobody knows.
+func notTaken(cmd *cobra.Command, c *config.Config, name string) error {
+	ctx, stop := cli.Interruptible(cmd)
+	defer stop()
+	gate := cli.DialGate(c)
+	defer gate.Close()
+	if gate.Client == nil {
+		return nil
+	}
+	f, err := gate.Client.Fleet(ctx)
+	if err != nil {
+		return nil
+	}
+	for _, p := range f.Members {
+		if sameFor(p.Name) == sameFor(name) {
+			return fmt.Errorf("%s is a member of the fleet that runs now, and each gate has a name of its own; to replace that machine, stop its gate, and give the new machine its /etc/spamgate", p.Name)
+		}
+	}
+	return nil
 }
 
 // memberFiles returns the files for one more gate, made of those of this one.

@@ -125,6 +125,10 @@ func TestEdits(t *testing.T) {
 	if said := gates[0].Command(t, 0, "fleet", "diff"); !strings.Contains(said, "all members serve the same") {
 		t.Error(said)
 	}
+	if said := gates[0].Command(t, 2, "fleet", "member", "MX2"); !strings.Contains(said, "mx2 is a member of the fleet that runs now") {
+		t.Error(said)
+	}
+	gates[0].Command(t, 0, "fleet", "member", "mx4")
 }
 
 // TestKilled kills a gate, edits the list elsewhere, and starts it again.
