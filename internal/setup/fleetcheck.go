@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"net"
 	"net/url"
+	"os"
+	"slices"
 	"time"
 
 	"github.com/nats-io/nkeys"
@@ -27,7 +29,23 @@ func (f *faults) Fleet() {
 	f.authorities("fleet.tls_ca", c.TLSCA)
 	f.fleetCertificate("fleet", c.TLSCert, c.TLSKey)
 	f.fleetCertificate("fleet.server", c.Server.TLSCert, c.Server.TLSKey)
+	f.fleetServer(c)
 	f.fleetNames(c)
+}
+
+// fleetServer checks the server in the gate: its store, and that it speaks TLS if clients are to.
+func (f *faults) fleetServer(c *config.Fleet) {
+	s := &c.Server
+	if s.Listen == "" {
+		return
+	}
+	if info, err := os.Stat(s.Dir); err == nil && !info.IsDir() {
+		f.fail("fleet.server.dir", s.Dir+" is not a directory", "remove the file, or name another directory")
+	}
+	if s.TLSCert == "" && slices.Contains(c.Servers, "tls://"+s.Listen) {
+		f.fail("fleet.servers", fmt.Sprintf("has %q, but the server there, of [fleet.server], has no tls_cert", "tls://"+s.Listen),
+			`write tls_cert and tls_key in [fleet.server]; or "nats://`+s.Listen+`" here, on all gates`)
+	}
 }
 
 // credentials checks the file that says who the gate is.
