@@ -119,9 +119,6 @@ func (x *exchange) apiCheck() (any, error) {
 
 // apiDecisions finds decisions.
 func (x *exchange) apiDecisions() (any, error) {
-	if x.console.History == nil {
-		return nil, errNoHistory
-	}
 	q, _, err := x.console.mailQuery(x.r.URL.Query(), x.who)
 	if err != nil {
 		return nil, err
@@ -143,7 +140,7 @@ func (x *exchange) historyFault() string {
 
 // apiTop ranks senders, domains, lists or clients.
 func (x *exchange) apiTop() (any, error) {
-	if x.console.History == nil {
+	if !x.console.keepsHistory() {
 		return nil, errNoHistory
 	}
 	if err := mayChange(x.who, accounts.SeeTotals, ""); err != nil {
@@ -164,7 +161,7 @@ func (x *exchange) apiTop() (any, error) {
 
 // apiTotals counts decisions over time.
 func (x *exchange) apiTotals() (any, error) {
-	if x.console.History == nil {
+	if !x.console.keepsHistory() {
 		return nil, errNoHistory
 	}
 	since, until, err := x.span()

@@ -31,7 +31,7 @@ type Options struct {
 	Logger   *slog.Logger
 
 	// History is the history of decisions, and Recorder returns what writes it; nil if the
-	// gate keeps none.
+	// gate keeps none. A reload can turn the history off: see keepsHistory.
 	History  *decisions.Reader
 	Recorder func() *decisions.Recorder
 
@@ -109,6 +109,9 @@ func (c *Console) recorder() *decisions.Recorder {
 	}
 	return c.Recorder()
 }
+
+// keepsHistory reports whether this gate keeps a history of decisions.
+func (c *Console) keepsHistory() bool { return c.History != nil && c.Config().Decisions.Keep != 0 }
 
 // inFleet reports whether the gate belongs to a fleet.
 func (c *Console) inFleet() bool { return c.Config().Fleet.On() }

@@ -121,6 +121,22 @@ func with(r *http.Request, cookie *http.Cookie) *http.Request {
 	return r
 }
 
+// addToken adds a token of an admin, and returns its secret.
+func addToken(t testing.TB, c *Console) string {
+	t.Helper()
+	token, err := c.Accounts.AddToken("program", accounts.Admin, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return token
+}
+
+// bearing returns the request with a token.
+func bearing(r *http.Request, token string) *http.Request {
+	r.Header.Set("Authorization", "Bearer "+token)
+	return r
+}
+
 // TestEveryRouteNeedsSomebody walks the router: without a session or a token there is only the
 // login page.
 func TestEveryRouteNeedsSomebody(t *testing.T) {

@@ -74,7 +74,7 @@ func (x *exchange) previewed(p *entryPreview, err error) *entryPreview {
 // message that the user came from, "" for none, and the gate of the fleet had it.
 func (x *exchange) preview(ctx context.Context, proposed check.Proposed, id, gate string, past decisions.Query) (p *entryPreview, err error) {
 	p = &entryPreview{Days: previewDays}
-	if x.console.History == nil {
+	if !x.console.keepsHistory() {
 		p.Off = true
 		return p, nil
 	}

@@ -131,6 +131,22 @@ func TestFleetMail(t *testing.T) {
 	}
 }
 
+// TestFleetWithoutHistory searches the mail of the fleet from a gate that keeps no history.
+func TestFleetWithoutHistory(t *testing.T) {
+	f := newPartsFleet(t)
+	cookie := login(t, f.Console, "admin")
+	f.elsewhere(refusal("THEREAAAAAAA", time.Minute))
+	f.config.Decisions.Keep, f.Recorder = 0, nil
+	for path, want := range map[string]string{
+		"/mail":              "THEREAAAAAAA mx2",
+		"/mail?gate=mx1":     "The gate keeps no history",
+		"/mail/THEREAAAAAAA": "gate mx2",
+		"/now":               "No numbers",
+	} {
+		wantText(t, visit(t, f.Console, cookie, path, 200), want)
+	}
+}
+
 // TestFleetUnanswered has another gate that does not answer, and a fleet that is away: own mail is
 // there, and the page says what is missing.
 func TestFleetUnanswered(t *testing.T) {

@@ -36,7 +36,7 @@ func (x *exchange) mailEvents() error {
 	switch {
 	case s.Problem != "":
 		return invalid(s.Problem)
-	case recorder == nil || x.console.History == nil:
+	case recorder == nil || !x.console.keepsHistory():
 		return errNotFound
 	}
 	leave, ok := x.console.streams.enter(x.who.Name)

@@ -49,7 +49,7 @@ func (x *exchange) mail() error {
 	s := x.mailSearch()
 	p := mailPage{
 		Search: s, Actions: actionOptions(), Spans: searchSpans, Bound: x.who.Domains != nil,
-		Off: x.console.History == nil, Record: x.console.Config().Decisions.Record,
+		Off: x.historyOff(s.Fields["gate"]), Record: x.console.Config().Decisions.Record,
 	}
 	if x.console.inFleet() {
 		p.Gate = x.console.gateName()
@@ -130,7 +130,7 @@ func (x *exchange) mailCSV() error {
 	switch {
 	case s.Problem != "":
 		return invalid(s.Problem)
-	case x.console.History == nil:
+	case x.historyOff(s.Fields["gate"]):
 		return errNotFound
 	}
 	leave, ok := x.console.downloads.enter(x.who.Name)

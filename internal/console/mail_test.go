@@ -229,17 +229,32 @@ func TestHostileMail(t *testing.T) {
 	}
 }
 
+// TestMailWithoutHistory turns the history off, as a reload can, and has none that could be opened.
 func TestMailWithoutHistory(t *testing.T) {
-	p := newParts(t, "")
-	admin := login(t, p.Console, "admin")
-	p.History, p.Recorder = nil, nil
-	wantText(t, visit(t, p.Console, admin, "/mail", 200), "The gate keeps no history")
-	wantText(t, visit(t, p.Console, admin, "/mail/2ZFPDJSVUUAR", 404), "The gate keeps no history")
-	wantText(t, visit(t, p.Console, admin, "/now", 200), "No numbers", "The gate keeps none.")
-	for _, path := range []string{"/mail.csv", "/mail/events"} {
-		if response, _ := ask(p.Console, with(get(path), admin)); response.StatusCode != http.StatusNotFound {
-			t.Errorf("%s: %s", path, response.Status)
-		}
+	for what, end := range map[string]func(*parts){
+		"keep is 0":      func(p *parts) { p.config.Decisions.Keep, p.Recorder = 0, nil },
+		"cannot be read": func(p *parts) { p.History, p.Recorder = nil, nil },
+	} {
+		t.Run(what, func(t *testing.T) {
+			p := newParts(t, "")
+			admin, token := login(t, p.Console, "admin"), addToken(t, p.Console)
+			end(p)
+			wantText(t, visit(t, p.Console, admin, "/mail", 200), "The gate keeps no history")
+			wantText(t, visit(t, p.Console, admin, "/mail/2ZFPDJSVUUAR", 404), "The gate keeps no history")
+			wantText(t, visit(t, p.Console, admin, "/now", 200), "No numbers", "The gate keeps none.")
+			wantText(t, visit(t, p.Console, admin, fill("type", "allow", "sender", "x@a.example", "whom", "all", "until", "1h", "show", "1"), 200), "There is no history of decisions")
+			for _, path := range []string{"/mail.csv", "/mail/events"} {
+				if response, _ := ask(p.Console, with(get(path), admin)); response.StatusCode != http.StatusNotFound {
+					t.Errorf("%s: %s", path, response.Status)
+				}
+			}
+			for _, path := range []string{"decisions", "decisions/top?by=senders", "totals"} {
+				response, body := ask(p.Console, bearing(get("/api/v1/"+path), token))
+				if response.StatusCode != http.StatusNotFound || !strings.Contains(body, "keeps no history") {
+					t.Errorf("%s: %s %s", path, response.Status, body)
+				}
+			}
+		})
 	}
 }
 

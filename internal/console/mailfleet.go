@@ -28,6 +28,12 @@ func (x *exchange) isHere(gate string) bool {
 	return gate == "" || x.console.inFleet() && gate == x.console.gateName()
 }
 
+// historyOff reports whether there is no history to search for the mail of a gate, or of all: those
+// of other gates of the fleet can be searched although this one keeps none.
+func (x *exchange) historyOff(gate string) bool {
+	return !x.console.keepsHistory() && (!x.console.inFleet() || gate == x.console.gateName())
+}
+
 // checkGate returns why a gate cannot be asked, or nil.
 func (x *exchange) checkGate(gate string) error {
 	switch {
@@ -48,6 +54,9 @@ func (x *exchange) findDecisions(q decisions.Query, gate string) (fleetsearch.Pa
 	}
 	if x.console.inFleet() && gate != x.console.gateName() {
 		return x.findFleet(x.r.Context(), q, gate)
+	}
+	if !x.console.keepsHistory() {
+		return fleetsearch.Page{}, errNoHistory
 	}
 	page, err := x.console.History.Find(x.r.Context(), q)
 	return fleetsearch.Alone(page), err

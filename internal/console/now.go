@@ -83,7 +83,7 @@ func (x *exchange) now() error {
 
 // fillSeries fills in what was decided over time, and how far the history reaches back.
 func (x *exchange) fillSeries(p *nowPage) error {
-	if x.console.History == nil {
+	if !x.console.keepsHistory() {
 		return nil
 	}
 	now := x.console.Now()

@@ -80,7 +80,7 @@ type presentVerdict struct {
 func (x *exchange) story() error {
 	p := storyPage{
 		ID: strings.ToUpper(x.r.PathValue("id")), Record: x.console.Config().Decisions.Record,
-		Off: x.console.History == nil, Bound: x.who.Domains != nil,
+		Off: x.historyOff(x.query("gate")), Bound: x.who.Domains != nil,
 	}
 	var all []decisions.Decision
 	if !p.Off && messageID.MatchString(p.ID) {
@@ -128,7 +128,7 @@ func (x *exchange) findStory(p *storyPage) ([]decisions.Decision, error) {
 // of a gate, or if none is named in that of this gate, and then in those of its fleet.
 func (x *exchange) findMessage(ctx context.Context, id, gate string, most int) (fleetsearch.Page, error) {
 	q := decisions.Query{ID: id, RecipientDomains: x.who.Domains, Limit: most}
-	if x.isHere(gate) || !x.console.inFleet() {
+	if x.console.keepsHistory() && (x.isHere(gate) || !x.console.inFleet()) {
 		page, err := x.console.History.Find(ctx, q)
 		if err != nil || len(page.Decisions) > 0 || gate != "" || !x.console.inFleet() {
 			return fleetsearch.Alone(page), err
