@@ -203,6 +203,37 @@ func TestGuard(t *testing.T) {
 	}
 }
 
+// TestMalformedFields wants no answer to a request of which a part would be missing.
+func TestMalformedFields(t *testing.T) {
+	p := newParts(t, "")
+	admin, token := login(t, p.Console, "admin"), addToken(t, p.Console)
+	form := func(path, body string) *http.Request {
+		r := post(path)
+		r.Body = io.NopCloser(strings.NewReader(body))
+		return with(r, admin)
+	}
+	for _, r := range []*http.Request{
+		bearing(get("/api/v1/decisions?sender=%zz"), token),
+		bearing(get("/api/v1/decisions?sender=a;b=c"), token),
+		with(get("/mail?sender=%zz"), admin),
+		with(get("/mail.csv?sender=a;b=c"), admin),
+		with(get("/static/style.css?%zz"), admin),
+		form("/entry/new?sender=%zz", ""),
+		form("/entry/new", "sender=%zz"),
+		form("/entry/new", "sender=x@a.example;whom=all"),
+		form("/try", "address=%zz"),
+		form("/login", "name=%zz"),
+	} {
+		response, body := ask(p.Console, r)
+		if response.StatusCode != http.StatusBadRequest || !strings.Contains(body, "malformed") {
+			t.Errorf("%s %s: %s %s", r.Method, r.URL, response.Status, body)
+		}
+	}
+	if response, _ := ask(p.Console, get("/mail?sender=%zz")); response.StatusCode != http.StatusSeeOther {
+		t.Errorf("without a session: %s", response.Status)
+	}
+}
+
 // TestLogin checks the way in and out.
 func TestLogin(t *testing.T) {
 	c := testConsole(t)

@@ -47,8 +47,7 @@ func (x *exchange) loginPage() error {
 }
 
 func (x *exchange) login() error {
-	var tooLarge *http.MaxBytesError
-	if err := x.r.ParseForm(); errors.As(err, &tooLarge) {
+	if err := x.parseForm(); err != nil {
 		return err
 	}
 	f := loginForm{To: localPath(x.form("to")), Name: x.form("name")}

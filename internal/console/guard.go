@@ -1,10 +1,12 @@
 package console
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"runtime/debug"
 	"strings"
 	"sync"
@@ -102,10 +104,47 @@ func (c *Console) serve(rt route) http.Handler {
 				return
 			}
 		}
-		if err := rt.serve(x); err != nil {
+		err := x.checkFields()
+		if err == nil {
+			err = rt.serve(x)
+		}
+		if err != nil {
 			x.fail(err)
 		}
 	})
+}
+
+// checkFields returns why the fields of a request cannot be read, or nil. A malformed field would
+// count as one that is missing, and a search without it finds more. Handlers parse what has another
+// bound, and the bodies of the API. A form that is too large has no fields, as its handler says.
+func (x *exchange) checkFields() error {
+	if _, err := url.ParseQuery(x.r.URL.RawQuery); err != nil {
+		return errFields(err)
+	}
+	if x.r.Method != http.MethodPost || isAPI(x.r) || bodyLimit(x.r) != maxForm {
+		return nil
+	}
+	err := x.parseForm()
+	var tooLarge *http.MaxBytesError
+	if errors.As(err, &tooLarge) {
+		return nil
+	}
+	return err
+}
+
+// parseForm parses the fields of the URL and of the body, unless that is one of several parts.
+func (x *exchange) parseForm() error {
+	err := x.r.ParseForm()
+	var tooLarge *http.MaxBytesError
+	if err == nil || errors.As(err, &tooLarge) {
+		return err
+	}
+	return errFields(err)
+}
+
+// errFields says that the fields of a request cannot be read.
+func errFields(err error) error {
+	return invalid(fmt.Sprintf("The fields of the request are malformed: %v. Write %% as %%25, and ; as %%3B.", err))
 }
 
 // recover logs a panic of a handler and answers that something is wrong.

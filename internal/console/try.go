@@ -119,6 +119,9 @@ func (x *exchange) tryMessage() error {
 		return failure{http.StatusServiceUnavailable, "Others try messages at this moment. Try again in a few seconds."}
 	}
 	_ = http.NewResponseController(x.w).SetReadDeadline(time.Now().Add(readTime)) // tests have none
+	if err := x.parseForm(); err != nil {
+		return err
+	}
 	if err := x.r.ParseMultipartForm(maxTried + maxForm); err != nil && !errors.Is(err, http.ErrNotMultipart) {
 		return err
 	}
