@@ -13,32 +13,34 @@ import (
 	"spamgate/internal/setup"
 )
 
-// helps reports whether the first change does to a message of the history what it is meant to
-// do, and says why.
-func (c *comparison) helps(ctx context.Context, d *decisions.Decision) (bool, string, error) {
+// effect returns what the first change does to a message of the history.
+func (c *comparison) effect(ctx context.Context, d *decisions.Decision) (Effect, error) {
 	if isHidden(d) {
-		return false, "the history does not show the addresses of this mail", nil
+		return Effect{Why: "the history does not show the addresses of this mail"}, nil
 	}
 	was, would, err := c.compare(ctx, d)
 	if err != nil {
-		return false, "", err
+		return Effect{}, err
 	}
 	k, err := c.of(d)
 	switch {
 	case err != nil:
-		return false, "", err
+		return Effect{}, err
 	case k == nil:
-		return false, fmt.Sprintf("there is no listener %s any more", d.Listener), nil
+		return Effect{Why: fmt.Sprintf("there is no listener %s any more", d.Listener)}, nil
 	case was == nil:
-		return false, "no sender of this mail is judged", nil
+		return Effect{Why: "no sender of this mail is judged"}, nil
 	}
 	change := c.changes[0]
+	e := Effect{Tagged: was.worst == verdict.Tag}
 	if i := setup.ListIndex(c.config, change.List); letsIn(c.config.Lists[i].Type == "allow", change) {
-		helps, why := k.helpsIn(change, was, would)
-		return helps, why, nil
+		e.Already = was.worst == verdict.Accept
+		e.Helps, e.Why = k.helpsIn(change, was, would)
+	} else {
+		e.Already = refuses(was.worst) && would.worst <= was.worst
+		e.Helps, e.Why = k.helpsOut(change, was, would)
 	}
-	helps, why := k.helpsOut(change, was, would)
-	return helps, why, nil
+	return e, nil
 }
 
 // letsIn reports whether a change of a list is meant to let mail in.
@@ -50,13 +52,15 @@ func letsIn(allow bool, c blocklist.Change) bool {
 	return lets != c.Remove
 }
 
-// helpsIn reports whether a change lets a message in, and says why.
+// helpsIn reports whether a change lets a message in, or takes its tag away, and says why.
 func (k *compared) helpsIn(c blocklist.Change, was, would *judgedMessage) (bool, string) {
 	switch {
-	case !refuses(would.worst) && !refuses(was.worst):
-		return false, "the lists let this mail in already"
 	case refuses(would.worst):
 		return false, k.whyStill(c, would)
+	case was.worst == verdict.Accept:
+		return false, "the lists let this mail in already"
+	case would.worst == verdict.Tag && !refuses(was.worst):
+		return false, "it is delivered with a tag all the same: " + standing(would.decided.Verdict.Match)
 	case would.worst == verdict.Tag:
 		return true, "it is delivered with a tag: " + standing(would.decided.Verdict.Match)
 	case !would.headerSeen:
@@ -110,7 +114,6 @@ func (k *compared) whyUnasked(c blocklist.Change, m *judgedMessage) string {
 
 // helpsOut reports whether a change stops a message, and says why.
 func (k *compared) helpsOut(c blocklist.Change, was, would *judgedMessage) (bool, string) {
-	f := would.decided
 	if would.worst > was.worst {
 		if !refuses(would.worst) {
 			return true, fmt.Sprintf("it is not refused, but gets the action %s", would.worst)
@@ -118,7 +121,7 @@ func (k *compared) helpsOut(c blocklist.Change, was, would *judgedMessage) (bool
 		return true, ""
 	}
 	if refuses(would.worst) {
-		return false, "the lists refuse this mail already: " + standing(f.Verdict.Match)
+		return false, "the lists refuse this mail already: " + standing(was.decided.Verdict.Match)
 	}
 	if why := k.whyUnasked(c, would); why != "" {
 		return false, why

@@ -35,10 +35,18 @@ type Preview struct {
 	Changed []Changed  `json:"changed"`         // the first MaxChanged, in the order of the decisions
 	More    int        `json:"more,omitempty"`  // further ones
 
-	// Helps says whether the change does to Proposed.About what it is meant to do: let it in,
-	// or stop it. Why explains that in a sentence; it may be a caution.
+	Effect // on Proposed.About
+}
+
+// Effect is what a change does to the mail that it is meant for.
+type Effect struct {
+	// Helps says whether the change does what it is meant to do: let the mail in, if need be
+	// without a tag, or stop it. Why explains that in a sentence; it may be a caution.
 	Helps bool   `json:"helps"`
 	Why   string `json:"why,omitempty"`
+
+	Already bool `json:"already,omitempty"` // the lists do that without the change
+	Tagged  bool `json:"tagged,omitempty"`  // without the change the mail is delivered with a tag
 }
 
 // MaxChanged bounds Preview.Changed.
@@ -79,7 +87,7 @@ func (e *Engine) Preview(ctx context.Context, p Proposed, past []decisions.Decis
 		}
 	}
 	if p.About != nil {
-		r.Helps, r.Why, err = c.helps(ctx, p.About)
+		r.Effect, err = c.effect(ctx, p.About)
 	}
 	return r, err
 }

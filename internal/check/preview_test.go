@@ -311,7 +311,7 @@ func TestHelps(t *testing.T) {
 		{decision("F", "friend@bulk.example", "bob@example.net"), Proposed{List: "doubtful", Entry: "friend@bulk.example"}, false, "list allowed lets the sender in"},
 		{decision("P", "a@clean.example", "postmaster@example.net"), Proposed{List: "blocked", Entry: "clean.example"}, false, "the recipients are reachable by every sender"},
 		{x, Proposed{List: "blocked", Entry: "example"}, false, ""},
-		{a, Proposed{List: "blocked", Entry: "a@bulk.example"}, false, "the lists refuse this mail already: list blocked has the entry a@bulk.example"},
+		{a, Proposed{List: "blocked", Entry: "a@bulk.example"}, false, "the lists refuse this mail already: list blocked has the entry bulk.example"},
 		{decision("F", "friend@bulk.example", "bob@example.net"), Proposed{List: "allowed", Entry: "friend@bulk.example", Remove: true}, true, ""},
 		{clean, Proposed{List: "allowed", Entry: "clean.example", Remove: true}, false, "no block list has an entry for this mail"},
 		{gone, Proposed{List: "allowed", Entry: "a@bulk.example"}, false, "there is no listener old any more"},
@@ -331,6 +331,34 @@ func TestHelps(t *testing.T) {
 		}
 		if r.Helps != tt.helps || r.Why != tt.why {
 			t.Errorf("%s, %s %s:\n%v: %s\nwant %v: %s", tt.about.ID, tt.p.List, tt.p.Entry, r.Helps, r.Why, tt.helps, tt.why)
+		}
+	}
+}
+
+// TestEffect has mail that is delivered with a tag, or stopped or let in without the change.
+func TestEffect(t *testing.T) {
+	e := engineOf(t, previewConfig, previewFiles)
+	tagged, listed := withHeader(decision("T", "a@doubtful.example", "bob@example.net")), withHeader(decision("L", "a@bulk.example", "bob@example.net"))
+	for _, tt := range []struct {
+		about decisions.Decision
+		p     Proposed
+		want  Effect
+	}{
+		{tagged, Proposed{List: "allowed", Entry: "a@doubtful.example"}, Effect{Helps: true, Tagged: true}},
+		{withHeader(decision("LAB", "a@bulk.example", "lab@example.net")), Proposed{List: "allowed", Entry: "a@bulk.example"}, Effect{Helps: true, Tagged: true}},
+		{tagged, Proposed{List: "allowed", Entry: "b@doubtful.example"}, Effect{Tagged: true, Why: "it is delivered with a tag all the same: list doubtful has the entry doubtful.example"}},
+		{tagged, Proposed{List: "blocked", Entry: "doubtful.example"}, Effect{Helps: true, Tagged: true}},
+		{decision("C", "a@clean.example", "bob@example.net"), Proposed{List: "allowed", Entry: "a@clean.example"}, Effect{Already: true, Why: "the lists let this mail in already"}},
+		{listed, Proposed{List: "blocked", Entry: "a@bulk.example"}, Effect{Already: true, Why: "the lists refuse this mail already: list blocked has the entry bulk.example"}},
+		{listed, Proposed{List: "allowed", Entry: "a@bulk.example"}, Effect{Helps: true}},
+	} {
+		tt.p.About = &tt.about
+		r, err := e.Preview(t.Context(), tt.p, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Effect != tt.want {
+			t.Errorf("%s, %s %s:\n%+v, want\n%+v", tt.about.ID, tt.p.List, tt.p.Entry, r.Effect, tt.want)
 		}
 	}
 }

@@ -78,6 +78,27 @@ func TestLetIn(t *testing.T) {
 	entries(t, p, "allowed", "x@spam.example", "worst@spam.example")
 }
 
+// TestVerdict says what an entry does to mail that is delivered with a tag, or needs no entry.
+func TestVerdict(t *testing.T) {
+	p := newTestLists(t, "[[list]]\nname='doubtful'\npath='doubtful.txt'\naction='tag'\n", map[string]string{"doubtful.txt": "doubtful.example\n"})
+	p.change(t, "ann", "blocked", "spam.example", "unsolicited")
+	p.refused(
+		decisions.Decision{ID: "T1", Sender: "x@doubtful.example", Recipients: []string{"ann@b.example"}, Size: 1},
+		decisions.Decision{ID: "C1", Sender: "x@clean.example", Recipients: []string{"ann@b.example"}, Size: 1},
+		decisions.Decision{ID: "S1", Sender: "x@spam.example", Recipients: []string{"ann@b.example"}, Size: 1},
+	)
+	for _, tt := range []struct{ kind, sender, id, class, want string }{
+		{"allow", "x@doubtful.example", "T1", "done", "With this entry, the message that you came from is delivered without the tag."},
+		{"allow", "y@doubtful.example", "T1", "problem", "Even with this entry, the message that you came from gets a tag.</b> It is delivered with a tag all the same: list doubtful has the entry doubtful.example."},
+		{"allow", "x@clean.example", "C1", "notice", "The message that you came from passes without this entry, too."},
+		{"allow", "x@spam.example", "S1", "done", "With this entry, the message that you came from passes."},
+		{"block", "x@spam.example", "S1", "notice", "The message that you came from is stopped without this entry, too.</b> The lists refuse this mail already: list blocked has the entry spam.example."},
+	} {
+		_, body := p.as("editor", get(fill("type", tt.kind, "sender", tt.sender, "what", "address", "whom", "all", "until", "1h", "id", tt.id, "show", "1")), 200)
+		wantAll(t, body, `<p class="`+tt.class+`" role="status"><b>`+tt.want)
+	}
+}
+
 // entries wants these entries in a list.
 func entries(t *testing.T, p *testLists, list string, want ...string) {
 	t.Helper()

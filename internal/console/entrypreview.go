@@ -256,10 +256,18 @@ func (p *entryPreview) OnlyAbout() bool {
 // Verdict says whether the entry helps the message that the user came from.
 func (p *entryPreview) Verdict() string {
 	switch {
+	case p.Allow && p.Already:
+		return "The message that you came from passes without this entry, too."
+	case p.Allow && p.Helps && p.Tagged:
+		return "With this entry, the message that you came from is delivered without the tag."
 	case p.Allow && p.Helps:
 		return "With this entry, the message that you came from passes."
+	case p.Allow && p.Tagged:
+		return "Even with this entry, the message that you came from gets a tag."
 	case p.Allow:
 		return "Even with this entry, the message that you came from does not pass."
+	case p.Already:
+		return "The message that you came from is stopped without this entry, too."
 	case p.Helps:
 		return "The entry applies to the message that you came from."
 	}

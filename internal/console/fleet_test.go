@@ -109,7 +109,7 @@ func TestFleetMail(t *testing.T) {
 		"/mail/HEREAAAAAAAA":              {"gate mx1", "!on this gate"},
 		"/mail?q=nobody@nowhere.example":  {"it never came to a gate of this fleet"},
 		"/now":                            {"1 refused"},
-		linkTo(body, "/entry/new?gate="):  {"the message that you came from", "!no longer in the history"},
+		linkTo(body, "/entry/new?gate="):  {"message that you came from", "!no longer in the history"},
 		"/mail?list=blocked&action=defer": {"Nothing found"},
 	} {
 		wantText(t, visit(t, f.Console, cookie, path, 200), want...)
