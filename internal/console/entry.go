@@ -246,6 +246,9 @@ func (x *exchange) previewEntry(f *entryForm) error {
 	if err == nil {
 		would, err = x.console.Editor.Add(x.r.Context(), by(x.who), l.Name, []managed.NewEntry{e}, managed.Options{DryRun: true})
 	}
+	if err == nil {
+		err = mayReplace(x.who, would, e.Until)
+	}
 	if err != nil {
 		return x.problem(f, err)
 	}

@@ -201,6 +201,21 @@ func TestEntryRules(t *testing.T) {
 	}
 }
 
+// TestEntryCountsLonger offers the help desk no button for an entry that others have let in for
+// longer.
+func TestEntryCountsLonger(t *testing.T) {
+	p := newTestLists(t, "", nil)
+	p.change(t, "ann", "allowed", "x@a.example", "a partner")
+	fields := []string{"type", "allow", "sender", "x@a.example", "whom", "all", "until", "1h"}
+	for _, r := range []*http.Request{get(fill(append(fields, "show", "1")...)), post("/entry/new", append(fields, "why", "a reason")...)} {
+		_, body := p.as("helpdesk", r, 409)
+		wantAll(t, body, "x@a.example is in the list allowed already, and counts longer.")
+		wantNone(t, body, `id="preview"`)
+	}
+	_, body := p.as("editor", get(fill(append(fields, "show", "1")...)), 200)
+	wantAll(t, body, `id="preview"`)
+}
+
 // TestNoManagedList says which lines make one.
 func TestNoManagedList(t *testing.T) {
 	p := newTestLists(t, "", nil)
