@@ -132,6 +132,19 @@ func TestAddRefuses(t *testing.T) {
 			t.Errorf("%+v: read as %+v", n, e)
 		}
 	}
+	for _, tt := range []struct{ reason, until, want string }{
+		{"until=2099-12-31", "", "give the time separately"},
+		{"see until=soon", "", "give the time separately"},
+		{"see until=2099-12-31", "2099-01-01", "given separately already, so remove until="},
+		{"until=2099-12-31", "2100-01-01", "given separately already, so remove until="},
+		{"until=soon", "2099-01-01", "given separately already, so remove until="},
+		{"the-until=sign", "2099-01-01", ""},
+	} {
+		_, err := NewEntry{Text: "example.com", Reason: tt.reason, Until: tt.until}.Parse(listfile.Options{})
+		if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("reason %q, until %q: error %v, want %q", tt.reason, tt.until, err, tt.want)
+		}
+	}
 	if _, err := Add(strings.NewReader("\x1f\x8bpacked"), io.Discard, listfile.Options{}, []NewEntry{{Text: "a.example"}}); !errors.Is(err, ErrPacked) {
 		t.Errorf("error %v", err)
 	}

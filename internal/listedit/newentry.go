@@ -3,6 +3,7 @@ package listedit
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -63,6 +64,12 @@ func (n NewEntry) Parse(o listfile.Options) (listfile.Entry, error) {
 	if strings.Contains(n.Reason, "##") {
 		return listfile.Entry{}, errors.New("the reason contains ##, which begins the private note: give the note separately")
 	}
+	if slices.ContainsFunc(strings.Fields(n.Reason), func(word string) bool { return strings.HasPrefix(word, "until=") }) {
+		if n.Until == "" {
+			return listfile.Entry{}, errors.New("the reason contains until=, which sets an expiry: give the time separately")
+		}
+		return listfile.Entry{}, errors.New("the reason contains until=, which sets an expiry: the end is given separately already, so remove until= from the reason")
+	}
 	want, err := listfile.ParseEntry(n.Text, o)
 	if err != nil {
 		return want, err
@@ -77,8 +84,6 @@ func (n NewEntry) Parse(o listfile.Options) (listfile.Entry, error) {
 			return want, fmt.Errorf("%q: a list would read this line otherwise; write %s", n.Text, text)
 		}
 		return want, fmt.Errorf("%q: a list would read this line otherwise: there is no way to write it", n.Text)
-	case n.Until == "" && got.Until != 0:
-		return got, errors.New("the reason contains until=, which sets an expiry: give the time separately")
 	case got.Reason != strings.TrimSpace(n.Reason) || got.Note != strings.TrimSpace(n.Note):
 		return got, fmt.Errorf("a list would read the reason as %q and the note as %q: begin neither with #", got.Reason, got.Note)
 	}
