@@ -199,19 +199,18 @@ func (f *entryForm) newEntry(now time.Time) (e managed.NewEntry, err error) {
 	if e.For, err = f.side(); err != nil {
 		return e, err
 	}
-	until := f.Until
+	e.Reason = f.Why
 	switch f.Until {
 	case "never":
-		until = ""
 	case "date":
-		day, err := time.ParseInLocation(time.DateOnly, f.Date, now.Local().Location())
-		if err != nil {
+		day, invalidDay := time.ParseInLocation(time.DateOnly, f.Date, now.Local().Location())
+		if invalidDay != nil {
 			return e, invalid("Choose the day on which the entry ends.")
 		}
-		until = day.AddDate(0, 0, 1).Format(time.RFC3339)
+		e.Until, err = checkUntil(day.AddDate(0, 0, 1), f.Date, now)
+	default:
+		e.Until, err = parseUntil(f.Until, now)
 	}
-	e.Until, err = parseUntil(until, now)
-	e.Reason = f.Why
 	return e, err
 }
 

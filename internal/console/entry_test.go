@@ -3,6 +3,7 @@ package console
 import (
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"regexp"
 	"strings"
@@ -198,6 +199,20 @@ func TestEntryRules(t *testing.T) {
 	response, _ := p.as("editor", post("/entry/new", "type", "allow", "sender", "z@a.example", "whom", "all", "until", "1h", "why", "x", "back", "//evil.example/"), 303)
 	if to := response.Header.Get("Location"); !strings.HasPrefix(to, "/lists?done=") {
 		t.Errorf("the browser goes to %s", to)
+	}
+}
+
+// TestEntryEnd refuses ends that JSON and lists cannot have.
+func TestEntryEnd(t *testing.T) {
+	p := newParts(t, "")
+	token := addToken(t, p.Console)
+	for until, want := range map[string]int{"9999-12-30": 201, "9999-12-31": 400, "9999-12-31T23:59:59-12:00": 400, "9999-12-31T23:59:59.5Z": 400} {
+		body := fmt.Sprintf(`{"entry": "x%d@a.example", "until": %q}`, want, until)
+		r := httptest.NewRequest(http.MethodPost, "http://gate.example/api/v1/lists/allowed/entries", strings.NewReader(body))
+		response, answer := ask(p.Console, bearing(r, token))
+		if response.StatusCode != want || want == 400 && !strings.Contains(answer, "leave it out for an entry that counts for good") {
+			t.Errorf("%s: %s %s", until, response.Status, answer)
+		}
 	}
 }
 

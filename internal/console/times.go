@@ -54,10 +54,16 @@ func parseUntil(s string, now time.Time) (time.Time, error) {
 		}
 		end = now.Add(d)
 	}
+	return checkUntil(end, s, now)
+}
+
+// checkUntil returns the end of an entry in whole seconds, as lists have it, unless it is over. The
+// error calls it s.
+func checkUntil(end time.Time, s string, now time.Time) (time.Time, error) {
 	if !end.After(now) {
 		return end, invalid(fmt.Sprintf("until %s: that is over already.", s))
 	}
-	return end.UTC().Add(time.Second - 1).Truncate(time.Second), nil // whole seconds, as lists have it
+	return end.UTC().Add(time.Second - 1).Truncate(time.Second), nil
 }
 
 // listTime matches a time as lists and the audit log have it.

@@ -139,6 +139,10 @@ func TestAddRefuses(t *testing.T) {
 		{"until=2099-12-31", "2100-01-01", "given separately already, so remove until="},
 		{"until=soon", "2099-01-01", "given separately already, so remove until="},
 		{"the-until=sign", "2099-01-01", ""},
+		{"", "9999-12-30", ""},
+		{"", "9999-12-31", "leave it out for an entry that counts for good"},
+		{"", "9999-12-31T23:59:59-12:00", "leave it out"},
+		{"", "10000-01-01T11:59:59Z", "leave it out"},
 	} {
 		_, err := NewEntry{Text: "example.com", Reason: tt.reason, Until: tt.until}.Parse(listfile.Options{})
 		if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {

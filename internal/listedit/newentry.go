@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 	"unicode"
 
 	"spamgate/blocklist/listfile"
@@ -54,6 +55,17 @@ func (n NewEntry) checkLength() error {
 	return fmt.Errorf("%.100q: with reason and note its line has %d bytes more than the %d that a list reads: shorten them", strings.TrimSpace(n.Text), over, listfile.MaxLine)
 }
 
+// checkEnd refuses an end that lists and JSON cannot have: the last year of RFC 3339 is 9999.
+func (n NewEntry) checkEnd() error {
+	if n.Until == "" {
+		return nil
+	}
+	if until, err := listfile.ParseUntil(n.Until); err == nil && time.Unix(until, 0).UTC().Year() <= 9999 {
+		return nil
+	}
+	return fmt.Errorf("the end %s is not before the year 10000 (a day counts to its end): leave it out for an entry that counts for good", n.Until)
+}
+
 // Parse parses the entry's line as a list does.
 func (n NewEntry) Parse(o listfile.Options) (listfile.Entry, error) {
 	for _, c := range []struct{ name, text string }{{"reason", n.Reason}, {"note", n.Note}} {
@@ -72,6 +84,9 @@ func (n NewEntry) Parse(o listfile.Options) (listfile.Entry, error) {
 	}
 	want, err := listfile.ParseEntry(n.Text, o)
 	if err != nil {
+		return want, err
+	}
+	if err := n.checkEnd(); err != nil {
 		return want, err
 	}
 	if err := n.checkLength(); err != nil {
