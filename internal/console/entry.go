@@ -230,7 +230,8 @@ func (f *entryForm) side() (string, error) {
 	return "", invalid(visible(f.For) + " is not a recipient: write an address such as ann@example.net.")
 }
 
-// previewEntry checks the form, and adds what the entry would change.
+// previewEntry checks the form without its reason, which stands beside the button, and adds what the
+// entry would change.
 func (x *exchange) previewEntry(f *entryForm) error {
 	l := f.list()
 	if l == nil {
@@ -238,6 +239,7 @@ func (x *exchange) previewEntry(f *entryForm) error {
 		return nil
 	}
 	e, err := f.newEntry(x.console.Now())
+	e.Reason = ""
 	if err == nil {
 		err = x.console.mayAdd(x.who, l, e.Name, e.Until)
 	}

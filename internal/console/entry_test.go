@@ -202,6 +202,25 @@ func TestEntryRules(t *testing.T) {
 	}
 }
 
+// TestReason adds no entry with a reason that a list cannot have, and shows the form again with it.
+func TestReason(t *testing.T) {
+	p := newTestLists(t, "", nil)
+	fields := []string{"type", "allow", "sender", "x@a.example", "whom", "all", "until", "1h"}
+	for reason, want := range map[string]string{
+		"":                            "Say why",
+		"a ## b":                      "the reason contains ##",
+		"until=2099-01-01 a":          "the reason contains until=",
+		"a\nb":                        "the reason contains a line end",
+		strings.Repeat("\u00e4", 501): "at most 500 characters",
+	} {
+		_, body := p.as("helpdesk", post("/entry/new", append(fields, "why", reason)...), 400)
+		wantAll(t, body, want, `id="preview"`, `name="why" value="`+html.EscapeString(visible(reason))+`"`)
+		submit(t, body, reason)
+	}
+	p.as("helpdesk", post("/entry/new", append(fields, "why", strings.Repeat("\u00e4", 500))...), 303)
+	entries(t, p, "allowed", "x@a.example")
+}
+
 // TestEntryEnd refuses ends that JSON and lists cannot have.
 func TestEntryEnd(t *testing.T) {
 	p := newParts(t, "")

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"spamgate/blocklist/listfile"
 	"spamgate/internal/accounts"
@@ -170,12 +171,12 @@ func (x *exchange) undo(id, why string) (managed.Result, error) {
 	return x.console.Editor.Undo(x.r.Context(), by(x.who), id, managed.Options{Why: why})
 }
 
-// maxReason bounds a reason, in bytes.
+// maxReason bounds a reason, in characters.
 const maxReason = 500
 
 // checkReason returns an error for users if a reason is too long.
 func checkReason(why string) error {
-	if len(why) > maxReason {
+	if utf8.RuneCountInString(why) > maxReason {
 		return invalid(fmt.Sprintf("The reason is too long: write at most %d characters.", maxReason))
 	}
 	return nil
