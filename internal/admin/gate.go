@@ -116,6 +116,7 @@ var codes = []struct {
 	{accounts.ErrPassword, "bad_password", 400},
 	{accounts.ErrHereOnly, "ended_here_only", 503},
 	{decisions.ErrCursor, "bad_place", 400},
+	{managed.ErrCursor, "bad_place", 400},
 	{ErrHandingOver, "handing_over", 409},
 	{ErrNotHandedOver, "not_handed_over", 500},
 	{ErrNotRunning, "ending", 503},

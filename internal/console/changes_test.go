@@ -49,7 +49,13 @@ func TestChangesPage(t *testing.T) {
 	}
 	wantText(t, visit(t, p.Console, viewer, "/changes?entry=@@", 400), "Invalid entry")
 	wantText(t, visit(t, p.Console, viewer, "/changes?since=soon", 400), `"soon" is not a time`)
-	visit(t, p.Console, viewer, "/changes?before=nothing", 200)
+	wantText(t, visit(t, p.Console, viewer, "/changes?before=nothing", 400), "Not a place among the changes")
+	token := addToken(t, p.Console)
+	for before, want := range map[string]int{"nothing": 400, "a.b": 400, "": 200, "abcdefghijkl2345": 200, "1kz3x.0": 200} {
+		if response, body := ask(p.Console, bearing(get("/api/v1/changes?before="+before), token)); response.StatusCode != want {
+			t.Errorf("before=%s: %s %s", before, response.Status, body)
+		}
+	}
 }
 
 // TestChangesPaging follows the pages from the newest change to the oldest.

@@ -192,6 +192,7 @@ func editFailure(err error) (f failure, ok bool) {
 		{managed.ErrNotListed, http.StatusNotFound},
 		{managed.ErrNoChange, http.StatusNotFound},
 		{managed.ErrEntry, http.StatusBadRequest},
+		{managed.ErrCursor, http.StatusBadRequest},
 		{managed.ErrProtected, http.StatusUnprocessableEntity},
 		{managed.ErrNotManaged, http.StatusConflict},
 		{managed.ErrCancelled, http.StatusConflict},

@@ -3,6 +3,7 @@ package managed
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -71,9 +72,12 @@ type ChangesPage struct {
 const defaultLimit = 100
 
 // Changes returns changes of all lists, also those that commands made of other lists than
-// managed ones.
+// managed ones. The error is ErrEntry, ErrCursor, or about the logs.
 func (e *Editor) Changes(ctx context.Context, q ChangesQuery) (ChangesPage, error) {
 	page := ChangesPage{Changes: []Change{}}
+	if q.Before != "" && !isID(q.Before) && !timeCursor.MatchString(q.Before) {
+		return page, ErrCursor
+	}
 	var entry Mentions
 	if q.Entry != "" {
 		var err error
@@ -125,6 +129,9 @@ func newChange(r listedit.Record, undone map[string]*Undone) *Change {
 		ID: r.ID, Entry: r.Entry, For: r.For, Before: r.Before, After: r.After, Undoes: r.Undoes, Undone: undone[r.ID],
 	}
 }
+
+// timeCursor matches the Cursor of a record without an ID.
+var timeCursor = regexp.MustCompile(`^-?[0-9a-z]+\.[0-9]+$`)
 
 // cursor numbers the records of the same time.
 type cursor struct {

@@ -40,6 +40,7 @@ var (
 	ErrConflict = errors.New("the list has changed since")
 	ErrNoChange = errors.New("no such change is recorded")
 	ErrUndone   = errors.New("the change is undone already")
+	ErrCursor   = errors.New("not a place among the changes: begin with the newest ones")
 )
 
 // Editor edits the managed lists of a configuration. Several goroutines may use it at once.
