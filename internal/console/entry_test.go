@@ -221,6 +221,23 @@ func TestReason(t *testing.T) {
 	entries(t, p, "allowed", "x@a.example")
 }
 
+// TestEntryUnchanged adds an entry again, and is told that the list has it.
+func TestEntryUnchanged(t *testing.T) {
+	p := newTestLists(t, "", nil)
+	for _, want := range []string{"/mail?done=", "/mail?unchanged=allowed"} {
+		response, _ := p.as("editor", post("/entry/new", "type", "allow", "sender", "x@a.example", "whom", "all", "until", "never", "why", "a partner", "back", "/mail?unchanged=blocked"), 303)
+		if to := response.Header.Get("Location"); !strings.HasPrefix(to, want) {
+			t.Errorf("the browser goes to %s, want %s", to, want)
+		}
+	}
+	_, body := p.as("editor", get("/mail?unchanged=allowed"), 200)
+	wantAll(t, body, "The list <b>allowed</b> has this entry already, as it is.")
+	for _, other := range []string{"nothing", "file", "<b>"} {
+		_, body = p.as("editor", get("/mail?unchanged="+url.QueryEscape(other)), 200)
+		wantNone(t, body, "has this entry already")
+	}
+}
+
 // TestEntryEnd refuses ends that JSON and lists cannot have.
 func TestEntryEnd(t *testing.T) {
 	p := newParts(t, "")

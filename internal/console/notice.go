@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"time"
 
+	"spamgate/internal/listedit"
 	"spamgate/internal/managed"
 )
 
@@ -17,6 +18,8 @@ type notice struct {
 	LetIn  bool   // the change lets senders in
 	Undo   string // the path that undoes it; "" if the account may not
 	Back   string // the path of the page without the notice
+
+	Unchanged string // not a change: the list that has the added entry already, as it is
 }
 
 // noticeAge is how long a page says that a change was made.
@@ -27,6 +30,9 @@ const noticeTime = 200 * time.Millisecond
 
 // notice returns the notice that the URL asks for; nil for none.
 func (x *exchange) notice() (*notice, error) {
+	if l, err := x.console.list(x.query("unchanged")); err == nil && l.Managed {
+		return &notice{Unchanged: l.Name}, nil
+	}
 	id := x.query("done")
 	if id == "" || x.console.Editor == nil {
 		return nil, nil
@@ -65,18 +71,28 @@ func (x *exchange) letsIn(c *managed.Change) bool {
 // withNotice returns the path of a page that says what a result has changed.
 func withNotice(path string, r managed.Result) string {
 	u, err := url.Parse(path)
-	if err != nil || len(r.Entries) == 0 || r.Entries[0].Change == "" {
+	if err != nil || len(r.Entries) == 0 {
 		return path
 	}
-	q := u.Query()
-	q.Set("done", r.Entries[0].Change)
+	q := queryWithoutNotice(u)
+	switch e := r.Entries[0]; {
+	case e.Change != "":
+		q.Set("done", e.Change)
+	case e.What == listedit.Present:
+		q.Set("unchanged", r.List)
+	}
 	u.RawQuery = q.Encode()
 	return u.String()
 }
 
 // withoutNotice returns the path and query of a page without a notice.
 func withoutNotice(u *url.URL) string {
+	return (&url.URL{Path: u.Path, RawQuery: queryWithoutNotice(u).Encode()}).String()
+}
+
+func queryWithoutNotice(u *url.URL) url.Values {
 	q := u.Query()
 	q.Del("done")
-	return (&url.URL{Path: u.Path, RawQuery: q.Encode()}).String()
+	q.Del("unchanged")
+	return q
 }
