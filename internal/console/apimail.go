@@ -73,6 +73,9 @@ type apiTop struct {
 	Since time.Time          `json:"since"`
 	Top   []decisions.Ranked `json:"top"`
 
+	// Reach is the time of the oldest decision in the history; nil if it is empty.
+	Reach *time.Time `json:"reaches_back_to,omitempty"`
+
 	// Fault says why the history stands still: its newest decisions are missing.
 	Fault string `json:"stands_still,omitempty"`
 }
@@ -156,7 +159,11 @@ func (x *exchange) apiTop() (any, error) {
 	}
 	by := x.query("by")
 	top, err := x.console.History.Top(x.r.Context(), by, since, n, decisions.Query{RecipientDomains: x.who.Domains})
-	return apiTop{by, since, append([]decisions.Ranked{}, top...), x.historyFault()}, err
+	if err != nil {
+		return nil, err
+	}
+	reach, err := x.historyReach()
+	return apiTop{by, since, append([]decisions.Ranked{}, top...), reach, x.historyFault()}, err
 }
 
 // apiTotals counts decisions over time.

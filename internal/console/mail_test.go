@@ -2,6 +2,7 @@ package console
 
 import (
 	"encoding/csv"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -255,6 +256,28 @@ func TestMailWithoutHistory(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestTopReach says in the API how far back the history reaches.
+func TestTopReach(t *testing.T) {
+	p := newParts(t, "")
+	token := addToken(t, p.Console)
+	for _, path := range []string{"decisions", "decisions/top?by=senders"} {
+		if _, body := ask(p.Console, bearing(get("/api/v1/"+path), token)); strings.Contains(body, "reaches_back_to") {
+			t.Errorf("%s of an empty history: %s", path, body)
+		}
+	}
+	oldest := refusal("OLDESTAAAAAA", time.Hour)
+	p.record(oldest, refusal("NEWESTAAAAAA", time.Minute))
+	for _, path := range []string{"decisions", "decisions/top?by=senders"} {
+		var got struct {
+			Reach time.Time `json:"reaches_back_to"`
+		}
+		_, body := ask(p.Console, bearing(get("/api/v1/"+path), token))
+		if err := json.Unmarshal([]byte(body), &got); err != nil || !got.Reach.Equal(oldest.Time) {
+			t.Errorf("%s: %v, want %v: %s", path, err, oldest.Time, body)
+		}
 	}
 }
 

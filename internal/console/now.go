@@ -96,17 +96,21 @@ func (x *exchange) fillSeries(p *nowPage) error {
 	for i, s := range p.Series.Lists {
 		p.Series.Lists[i].Path = x.ownMail("list", s.Name, p.Span)
 	}
-	newest, err := x.console.History.Find(x.r.Context(), decisions.Query{Limit: 1})
-	if err != nil {
+	if p.Reach, err = x.historyReach(); err != nil {
 		return err
 	}
-	p.Reach = newest.Reach
 	for _, k := range p.Series.Kinds {
 		if k.Sum > 0 || k.Action == "accept" || k.Action == "reject" || k.Action == "defer" {
 			p.Figures = append(p.Figures, figure{k, x.ownMail("action", k.Action, p.Span)})
 		}
 	}
 	return nil
+}
+
+// historyReach returns the time of the oldest decision in this gate's history, or nil.
+func (x *exchange) historyReach() (*time.Time, error) {
+	newest, err := x.console.History.Find(x.r.Context(), decisions.Query{Limit: 1})
+	return newest.Reach, err
 }
 
 // ownMail returns the path of a search for this gate's mail in a span.
