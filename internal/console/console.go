@@ -70,6 +70,7 @@ type Console struct {
 	fleet     cached[admin.Fleet]
 
 	limitedLogins oncePerSecond // lines of the log about them
+	unreadable    oncePerSecond // likewise, about accounts that cannot be read
 
 	ending context.Context // ends with Close
 	end    context.CancelFunc

@@ -36,7 +36,11 @@ type loginForm struct {
 }
 
 func (x *exchange) loginPage() error {
-	if x.authenticate() {
+	in, err := x.authenticate()
+	switch {
+	case err != nil:
+		return err
+	case in:
 		return x.redirect(localPath(x.query("to")))
 	}
 	f := loginForm{To: localPath(x.query("to"))}
@@ -70,7 +74,13 @@ func (x *exchange) login() error {
 	case errors.Is(err, accounts.ErrWrong):
 		f.Problem, x.status = "The name or the password is wrong.", http.StatusUnauthorized
 	default:
-		return err
+		_, unread := x.console.Accounts.Check()
+		if unread == nil {
+			return err
+		}
+		failed := x.unreadable(unread)
+		f.Problem, x.status = failed.text, failed.status
+		return x.render("login", view{Title: "Log in", Data: f})
 	}
 	x.logFailedLogin(f.Name, err)
 	return x.render("login", view{Title: "Log in", Data: f})

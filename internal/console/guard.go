@@ -87,7 +87,11 @@ func (c *Console) serve(rt route) http.Handler {
 		x := &exchange{console: c, w: w, r: r}
 		defer x.recover()
 		if rt.may != anyone {
-			if !x.authenticate() {
+			switch in, err := x.authenticate(); {
+			case err != nil:
+				x.fail(err)
+				return
+			case !in:
 				x.turnAway()
 				return
 			}
@@ -161,38 +165,57 @@ func (x *exchange) recover() {
 // authenticate finds the account of a request: by its token in the API; else by what a proxy
 // says, or if it names nobody by its session, which may be another's who used the browser before.
 // A session is not enough for the API, nor a token for a page, so that a browser can be made
-// to send nothing that the API takes.
-func (x *exchange) authenticate() bool {
+// to send nothing that the API takes. The error says that the accounts cannot be read.
+func (x *exchange) authenticate() (in bool, err error) {
 	if isAPI(x.r) {
 		return x.byToken()
 	}
-	if named, ok := x.bySSO(); named {
-		return ok
+	if named, in, err := x.bySSO(); named {
+		return in, err
 	}
-	c, err := x.r.Cookie(x.console.cookieName())
-	if err != nil {
-		return false
+	c, noCookie := x.r.Cookie(x.console.cookieName())
+	if noCookie != nil {
+		return false, nil
 	}
 	account, session, err := x.console.Accounts.Session(c.Value)
 	if err != nil {
-		return false
+		return false, x.unlessUnknown(err)
 	}
 	x.who, x.session, x.cookie = account, session, c.Value
-	return true
+	return true, nil
+}
+
+// unlessUnknown returns nil for an error that says that there is no such account, session or token,
+// and errAccounts for others.
+func (x *exchange) unlessUnknown(err error) error {
+	if errors.Is(err, accounts.ErrNoAccount) || errors.Is(err, accounts.ErrNoSession) || errors.Is(err, accounts.ErrNoToken) {
+		return nil
+	}
+	return x.unreadable(err)
+}
+
+var errAccounts = failure{http.StatusServiceUnavailable, "Accounts cannot be read: the log of the gate says why."}
+
+// unreadable logs why the accounts cannot be read, at most once in a second, since anybody can ask.
+func (x *exchange) unreadable(err error) failure {
+	if x.console.unreadable.due(x.console.Now()) {
+		x.console.Logger.Error("console: the accounts cannot be read", "error", err)
+	}
+	return errAccounts
 }
 
 // byToken finds the account of "Authorization: Bearer TOKEN".
-func (x *exchange) byToken() bool {
+func (x *exchange) byToken() (in bool, err error) {
 	scheme, token, _ := strings.Cut(x.r.Header.Get("Authorization"), " ")
 	if !strings.EqualFold(scheme, "Bearer") || token == "" {
-		return false
+		return false, nil
 	}
 	account, err := x.console.Accounts.Token(strings.TrimSpace(token))
 	if err != nil {
-		return false
+		return false, x.unlessUnknown(err)
 	}
 	x.who = account
-	return true
+	return true, nil
 }
 
 // namedByProxy returns the user that a proxy has named, which only one before a Unix socket can
@@ -211,17 +234,17 @@ func (x *exchange) namedByProxy() []string {
 
 // bySSO finds the account of the user that a proxy has named. Named says that there is one, with an
 // account or not.
-func (x *exchange) bySSO() (named, ok bool) {
+func (x *exchange) bySSO() (named, in bool, err error) {
 	names := x.namedByProxy()
 	if len(names) != 1 {
-		return len(names) > 0, false
+		return len(names) > 0, false, nil
 	}
 	account, err := x.console.Accounts.User(names[0])
 	if err != nil {
-		return true, false
+		return true, false, x.unlessUnknown(err)
 	}
 	x.who, x.sso = account, true
-	return true, true
+	return true, true, nil
 }
 
 // turnAway answers a request without a session or token. After a link from another site the

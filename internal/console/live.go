@@ -172,5 +172,6 @@ func (l *live) stillAllowed() bool {
 		return l.console.Accounts.Alive(l.cookie) // a change of the account ends its sessions
 	}
 	before := l.who
-	return l.authenticate() && l.who.MaySome(accounts.SeeMail) && slices.Equal(before.Domains, l.who.Domains)
+	in, err := l.authenticate()
+	return err == nil && in && l.who.MaySome(accounts.SeeMail) && slices.Equal(before.Domains, l.who.Domains)
 }

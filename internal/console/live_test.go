@@ -124,7 +124,7 @@ func TestLiveViewOfEnded(t *testing.T) {
 	cookie := login(t, p.Console, "bound")
 	w := httptest.NewRecorder()
 	x := &exchange{console: p.Console, w: w, r: with(get("/mail/events"), cookie)}
-	if !x.authenticate() {
+	if in, err := x.authenticate(); err != nil || !in {
 		t.Fatal("the session does not count")
 	}
 	l := &live{exchange: x}
@@ -149,7 +149,7 @@ func TestLiveViewBounded(t *testing.T) {
 	p := newParts(t, "")
 	w := httptest.NewRecorder()
 	l := &live{exchange: &exchange{console: p.Console, w: w, r: with(get("/mail/events"), login(t, p.Console, "viewer"))}}
-	if !l.authenticate() {
+	if in, err := l.authenticate(); err != nil || !in {
 		t.Fatal("the session does not count")
 	}
 	for i := range liveBatch + 7 {

@@ -5,8 +5,11 @@ import (
 	"crypto/tls"
 	"log/slog"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"spamgate/internal/accounts"
 )
@@ -111,6 +114,46 @@ func TestFailedLoginLog(t *testing.T) {
 	}
 	if !strings.Contains(log.String(), "console login failed") {
 		t.Error("no line about a wrong old password")
+	}
+}
+
+// TestUnreadableAccounts tells who asks, and the log, that the accounts cannot be read.
+func TestUnreadableAccounts(t *testing.T) {
+	var log bytes.Buffer
+	dir := t.TempDir()
+	now := time.Now()
+	c := testConsole(t, func(o *Options) {
+		o.Accounts = accounts.Open(dir)
+		t.Cleanup(o.Accounts.Close)
+		o.Unix, o.Settings = true, settings("http://gate.example", "X-Remote-User")
+		o.Now = func() time.Time { return now }
+		o.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	})
+	cookie, token := login(t, c, "viewer"), addToken(t, c)
+	named := get("/account")
+	named.Header.Set("X-Remote-User", "viewer")
+	if err := os.WriteFile(filepath.Join(dir, "accounts.json"), []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for what, r := range map[string]*http.Request{
+		"a token":           bearing(get("/api/v1/lists"), token),
+		"a session":         with(get("/account"), cookie),
+		"a user of a proxy": named,
+		"the login page":    with(get("/login"), cookie),
+		"a login":           post("/login", "name", "viewer", "password", password),
+	} {
+		log.Reset()
+		now = now.Add(time.Second)
+		response, body := ask(c, r)
+		if response.StatusCode != http.StatusServiceUnavailable || !strings.Contains(body, "Accounts cannot be read: the log of the gate says why.") {
+			t.Errorf("%s: %s\n%s", what, response.Status, body)
+		}
+		if lines := strings.Count(log.String(), "\n"); lines != 1 || !strings.Contains(log.String(), `msg="console: the accounts cannot be read" error=`) {
+			t.Errorf("%s: the log has %q", what, log.String())
+		}
+	}
+	if response, _ := ask(c, get("/api/v1/lists")); response.StatusCode != http.StatusUnauthorized {
+		t.Errorf("no token: %s", response.Status)
 	}
 }
 
