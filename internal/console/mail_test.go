@@ -52,6 +52,15 @@ func TestMailPage(t *testing.T) {
 		"q=shop.example":                       "HEADER",
 		"q=@spam.example":                      "FLOOD",
 		"q=2001:db8::1":                        "ACCEPTED",
+		"q=[2001:db8::1]:25":                   "ACCEPTED",
+		"q=203.0.113.7:40596":                  "FLOOD HEADER",
+		"client=203.0.113.7:1":                 "FLOOD HEADER",
+		"q=<Ann@example.net>":                  "ACCEPTED",
+		"q=Ann Other <ann@example.net>":        "ACCEPTED",
+		"q=mailto:ann@example.net":             "ACCEPTED",
+		"q=MAILTO:ann@example.net?subject=x":   "ACCEPTED",
+		"sender=Ann <mailto:ann@example.net>":  "ACCEPTED",
+		"recipient=\"D, C\" <d@c.example>":     "HEADER",
 		"q=blocked":                            "FLOOD HEADER",
 		"action=accept":                        "ACCEPTED",
 		"sender=news@shop.example":             "HEADER",
@@ -62,7 +71,7 @@ func TestMailPage(t *testing.T) {
 		"id=headeraaaaaa&since=1h":             "HEADER",
 		"q=nobody@example.org":                 "Nothing found",
 	} {
-		path := "/mail?" + strings.NewReplacer(" ", "+", "@", "%40", "<", "%3C", ">", "%3E", ";", "%3B").Replace(query)
+		path := "/mail?" + strings.NewReplacer(" ", "+", "@", "%40", "<", "%3C", ">", "%3E", ";", "%3B", "?", "%3F", "\"", "%22").Replace(query)
 		text := plainText(visit(t, p.Console, admin, path, 200))
 		for _, id := range []string{"ACCEPTED", "FLOOD", "HEADER"} {
 			if strings.Contains(text, id+"A") != strings.Contains(found, id) {

@@ -115,11 +115,24 @@ func (c *Console) wantedAddress(text string) (string, error) {
 	if text == "<>" || c.Config().Log.Addresses == logging.AddressesHash && hashedAddress.MatchString(text) {
 		return text, nil
 	}
-	address, err := sender.Parse(text)
+	address, err := sender.Parse(pastedAddress(text))
 	if err != nil {
 		return "", invalid(fmt.Sprintf("%q is not an address: %v.", text, err))
 	}
 	return c.Show(address.String()), nil
+}
+
+// pastedAddress returns the address in a text as mail programs and pages have it: with a name before
+// it, as in "Bob <bob@example.net>", or after mailto:.
+func pastedAddress(text string) string {
+	if at := strings.LastIndexByte(text, '<'); at >= 0 && strings.HasSuffix(text, ">") {
+		text = text[at+1 : len(text)-1]
+	}
+	const mailto = "mailto:"
+	if len(text) > len(mailto) && strings.EqualFold(text[:len(mailto)], mailto) {
+		text, _, _ = strings.Cut(text[len(mailto):], "?")
+	}
+	return text
 }
 
 // wantedDomain returns the normal form of a domain.
@@ -134,9 +147,9 @@ func (c *Console) wantedDomain(text string) (string, error) {
 	return domain, nil
 }
 
-// wantedClient returns an IP address as the history has it.
+// wantedClient returns an IP address, which may have a port, as the history has it.
 func wantedClient(text string) (string, error) {
-	address, err := netip.ParseAddr(strings.Trim(text, "[]"))
+	address, err := netip.ParseAddr(strings.Trim(clientIP(text), "[]"))
 	if err != nil {
 		return "", invalid(fmt.Sprintf("%q is not an IP address: write it as 192.0.2.1 or 2001:db8::1.", text))
 	}

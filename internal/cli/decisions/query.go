@@ -57,6 +57,9 @@ func (s *session) query(f *wanted) (q history.Query, notes []string, err error) 
 	}
 	if f.client != "" {
 		client, err := netip.ParseAddr(f.client)
+		if withPort, noPort := netip.ParseAddrPort(f.client); noPort == nil { // as the output has it
+			client, err = withPort.Addr(), nil
+		}
 		if err != nil {
 			return q, nil, fmt.Errorf("--client %s: use an IP address, such as 192.0.2.1 or 2001:db8::1", f.client)
 		}
