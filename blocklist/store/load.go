@@ -364,8 +364,8 @@ const probePause = 10
 //
 // It stops when another filter is live, which is then measured instead.
 func (s *Store) probe(c *Config, set *blocklist.Set) {
-	if c.ReadOnly || c.Probes < 0 || !set.Stats().Unprobed {
-		return
+	if c.ReadOnly || c.Probes < 0 || !set.Stats().Unprobed || !s.serves(set) {
+		return // settling may have taken longer than that of the next Set
 	}
 	ctx, cancel := context.WithCancel(s.ctx)
 	defer cancel()
@@ -376,7 +376,7 @@ func (s *Store) probe(c *Config, set *blocklist.Set) {
 	case <-time.After(probePause * c.Debounce):
 	case <-ctx.Done():
 	}
-	if live := s.Set(); live == nil || !live.SharesFilter(set) || set.Probe(ctx, c.Probes) != nil {
+	if !s.serves(set) || set.Probe(ctx, c.Probes) != nil {
 		return
 	}
 	stats := set.Stats()
@@ -385,6 +385,12 @@ func (s *Store) probe(c *Config, set *blocklist.Set) {
 	if stats.Warning != "" {
 		c.Logger.Warn("filter", "warning", stats.Warning)
 	}
+}
+
+// serves reports whether the filter of a Set is live.
+func (s *Store) serves(set *blocklist.Set) bool {
+	live := s.Set()
+	return live != nil && live.SharesFilter(set)
 }
 
 // publish makes the Set live.

@@ -56,6 +56,38 @@ func TestProbeOfSharedFilter(t *testing.T) {
 	})
 }
 
+// A filter is measured, though settling the Set before it ends only then.
+func TestProbeAfterLateSettling(t *testing.T) {
+	path := write(t, inDir(t, "spam.txt"), "example.com\n")
+	s := openStill(t, fast(blockList("spam", path)))
+	old := s.Set()
+	measures := func(other *context.CancelFunc) {
+		t.Helper()
+		eventually(t, func() string {
+			if s.probing.Load() == other {
+				return "nothing waits to be measured"
+			}
+			return ""
+		})
+	}
+	measures(nil)
+	before := s.probing.Load()
+	write(t, path, "example.net\n")
+	set, err := rescan(t, s)
+	if err != nil || set.SharesFilter(old) {
+		t.Fatalf("%v, %+v", err, set.Stats())
+	}
+	measures(before)
+	c := s.config
+	s.probe(&c, old)
+	eventually(t, func() string {
+		if set.Stats().Unprobed {
+			return "the filter was not measured"
+		}
+		return ""
+	})
+}
+
 // Only the list that changed is read again.
 func TestOthersNotReadAgain(t *testing.T) {
 	dir := inDir(t, "")
