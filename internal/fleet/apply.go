@@ -74,6 +74,11 @@ func (l *list) step(ctx context.Context) (again bool, err error) {
 	switch next {
 	case stepNone:
 		if v.remote != nil && v.remote.SHA256 == v.local && a.Revision != r.revision {
+			l.m.mu.Lock()
+			if l.wasElsewhere(r.revision) { // another gate has put the version back
+				l.returned = time.Now()
+			}
+			l.m.mu.Unlock()
 			return false, l.note(v.remote, r.revision)
 		}
 		return false, nil
@@ -97,13 +102,16 @@ func (l *list) step(ctx context.Context) (again bool, err error) {
 // lookBack returns what to do with a file whose version is not the applied one: if the fleet
 // had it once, the process ended before it could note that.
 func (l *list) lookBack(ctx context.Context, b *buckets, local string) (step, error) {
-	ctx, cancel := l.m.whileLinked(ctx)
-	defer cancel()
-	asking, stop := context.WithTimeout(ctx, 4*l.m.o.times.edit)
+	linked := l.m.whileLinked(ctx)
+	defer linked.end()
+	asking, stop := context.WithTimeout(linked, 4*l.m.o.times.edit)
 	defer stop()
 	entries, err := b.lists.History(asking, l.key)
+	if asking.Err() != nil { // the library takes the end of the watch for that of the history
+		err = context.Cause(asking)
+	}
 	if err != nil && !errors.Is(err, jetstream.ErrKeyNotFound) {
-		return stepNone, lost(ctx, err)
+		return stepNone, linked.lost(err)
 	}
 	for _, e := range entries {
 		if v, err := parseVersion(e.Value(), l.Name, l.Kind); err == nil && v.has(local) {
@@ -191,7 +199,10 @@ func (l *list) taken(v *Version, revision uint64) error {
 	l.m.counters.applied.Add(1)
 	l.m.log.Info("list taken from the fleet", "list", l.Name, "sequence", v.Sequence, "member", v.Member, "by", v.Author)
 	l.m.mu.Lock()
-	l.force, l.seeded = false, time.Time{}
+	l.force, l.returned = false, time.Time{}
+	if l.wasElsewhere(revision) { // perhaps it is not the newest that was put back
+		l.returned = time.Now()
+	}
 	l.m.mu.Unlock()
 	err := l.note(v, revision)
 	if l.m.o.Applied != nil {
@@ -302,17 +313,36 @@ func (l *list) newVersion(a, r *Version, sha string, size int64) *Version {
 // seed publishes the applied version, which the fleet has lost, again.
 func (l *list) seed(ctx context.Context, b *buckets, v view, revision uint64) error {
 	again := *v.applied
-	l.m.mu.Lock()
-	before := l.seeded
-	l.seeded = time.Now() // in time for edits
-	l.m.mu.Unlock()
+	l.setSeeding(true)
+	defer l.setSeeding(false)
 	published, err := l.propose(ctx, b, &again, nil, v.local, revision)
-	if !published {
+	if published || err != nil { // after an error it may be there nevertheless
 		l.m.mu.Lock()
-		l.seeded = before
+		l.returned = time.Now()
 		l.m.mu.Unlock()
 	}
 	return err
+}
+
+// setSeeding notes that the applied version is about to be published again.
+func (l *list) setSeeding(seeding bool) {
+	l.m.mu.Lock()
+	defer l.m.mu.Unlock()
+	l.seeding = seeding
+}
+
+// wasElsewhere reports whether the applied version is one of a bucket that the servers have lost,
+// or of a later state of the present one. The caller has the lock.
+func (l *list) wasElsewhere(revision uint64) bool {
+	a, b := l.applied, l.m.buckets
+	if a == nil {
+		return false
+	}
+	known := a.Revision
+	if known == 0 && a.Before != nil { // noted before it was known, by a process that has ended
+		known = a.Before.Revision
+	}
+	return known != 0 && (revision < known || b != nil && known < b.first)
 }
 
 // publishFile publishes the content of the file as a new version.

@@ -37,6 +37,7 @@ type buckets struct {
 	content      jetstream.ObjectStore
 	streams      map[string]jetstream.Stream // of lists and state, by the name of the bucket
 	created      map[string]time.Time        // by the name of the stream
+	first        uint64                      // revision that lists can have: those of a lost bucket are less
 
 	mu   sync.Mutex
 	side map[string]jetstream.KeyValue // the others, by name
@@ -63,6 +64,7 @@ func (m *Member) openBuckets(ctx context.Context) (*buckets, error) {
 			return nil, fmt.Errorf("the bucket %s: %w", name, err)
 		}
 	}
+	b.first = b.streams[bucketLists].CachedInfo().Config.FirstSeq
 	b.created, err = m.identities(ctx, b)
 	return b, err
 }

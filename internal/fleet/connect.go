@@ -119,34 +119,58 @@ var errLost = errors.New("the connection was lost")
 // isLinked reports whether there is a connection. The caller has the lock.
 func (m *Member) isLinked() bool { return m.link.Err() == nil && m.nc.IsConnected() }
 
-// whileLinked returns a context that ends with the connection, too: the answers to what was asked
-// before do not come any more, and the library waits for them.
-func (m *Member) whileLinked(ctx context.Context) (context.Context, context.CancelFunc) {
-	m.mu.Lock()
-	link := m.link
-	m.mu.Unlock()
-	ctx, cancel := context.WithCancelCause(ctx)
-	stop := context.AfterFunc(link, func() { cancel(context.Cause(link)) })
-	return ctx, func() {
-		stop()
-		cancel(nil)
-	}
+// linked is a context that ends with the connection, too: the answers to what was asked before do
+// not come any more, and the library waits for them.
+type linked struct {
+	context.Context
+	link   context.Context // ends with the connection
+	cancel context.CancelCauseFunc
+	unlink func() bool
 }
 
-// lost returns errLost for an error of what has ended with the connection, else err.
-func lost(ctx context.Context, err error) error {
-	if cause := context.Cause(ctx); err != nil && errors.Is(cause, errLost) {
-		return cause
+// whileLinked returns a context for questions on the present connection. The caller calls end.
+func (m *Member) whileLinked(ctx context.Context) *linked {
+	m.mu.Lock()
+	l := &linked{link: m.link}
+	m.mu.Unlock()
+	l.Context, l.cancel = context.WithCancelCause(ctx)
+	if l.link.Err() != nil { // AfterFunc would tell it later
+		l.cancel(context.Cause(l.link))
+	}
+	l.unlink = context.AfterFunc(l.link, func() { l.cancel(context.Cause(l.link)) })
+	return l
+}
+
+// end releases the context.
+func (l *linked) end() {
+	l.unlink()
+	l.cancel(nil)
+}
+
+// outlive lets the context go on without the connection. It reports whether that is still there.
+func (l *linked) outlive() bool { return l.unlink() }
+
+// isLost reports whether the connection has ended.
+func (l *linked) isLost() bool { return errors.Is(context.Cause(l.link), errLost) }
+
+// lost returns errLost for an error that the end of the connection may explain, else err.
+func (l *linked) lost(err error) error {
+	if err != nil && (l.isLost() || slices.ContainsFunc(lostErrors, func(e error) bool { return errors.Is(err, e) })) {
+		return errLost
 	}
 	return err
 }
 
+// lostErrors are what the library says of a lost connection, which may be before it calls
+// disconnected.
+var lostErrors = []error{nats.ErrDisconnected, nats.ErrReconnectBufExceeded, nats.ErrConnectionReconnecting}
+
 // onLink calls ask, and again on the next connection if this one is lost meanwhile.
 func (m *Member) onLink(ctx context.Context, ask func(context.Context) error) error {
 	for {
-		linked, cancel := m.whileLinked(ctx)
-		err := lost(linked, ask(linked))
-		cancel()
+		linked := m.whileLinked(ctx)
+		err := linked.lost(ask(linked))
+		linked.end()
 		if !errors.Is(err, errLost) {
 			return err
 		}

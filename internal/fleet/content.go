@@ -188,23 +188,33 @@ func (m *Member) get(ctx context.Context, b *buckets, v *Version, name string, m
 	if object, ok := v.Inline[name]; ok {
 		return io.NopCloser(&limited{bytes.NewReader(object), most}), nil
 	}
-	ctx, stop := m.whileLinked(ctx)
-	late := time.AfterFunc(2*m.o.times.edit, stop) // an object may be a link to itself
-	object, err := b.content.Get(ctx, name)
-	if !late.Stop() && err == nil {
+	linked := m.whileLinked(ctx)
+	late := time.AfterFunc(2*m.o.times.edit, linked.end) // an object may be a link to itself
+	object, err := b.content.Get(watchful{linked}, name)
+	inTime := late.Stop()
+	there := linked.outlive() // from here on the library goes on by itself on the next connection
+	if err == nil && !(inTime && there) {
 		_ = object.Close()
-		err = context.DeadlineExceeded
+		if err = errLost; !inTime {
+			err = context.DeadlineExceeded
+		}
 	}
 	switch {
 	case errors.Is(err, jetstream.ErrObjectNotFound):
-		stop()
+		linked.end()
 		return nil, fmt.Errorf("%w: %s is missing", errContent, name)
 	case err != nil:
-		stop()
-		return nil, fmt.Errorf("reading %s: %w", name, lost(ctx, err))
+		linked.end()
+		return nil, fmt.Errorf("reading %s: %w", name, linked.lost(err))
 	}
-	return &received{&limited{object, most}, object, stop}, nil
+	return &received{&limited{object, most}, object, linked.end}, nil
 }
+
+// watchful is a context whose deadline is always near. A read from an object waits until the
+// deadline, and only then looks whether the context has ended.
+type watchful struct{ context.Context }
+
+func (watchful) Deadline() (time.Time, bool) { return time.Now().Add(time.Second), true }
 
 // received is an object that is being received.
 type received struct {

@@ -56,8 +56,8 @@ func (m *Member) Publish(ctx context.Context, e Edit) (done func(placed bool), e
 }
 
 // current returns the applied version, if the file has it and the fleet has none that is
-// newer, as far as this gate knows. Where it has just put its version back, since the fleet had
-// lost it, other gates get the time to put a newer one in that place.
+// newer, as far as this gate knows. If the fleet had lost it and has just got it back, gates with a
+// newer one get the time to put that in its place.
 func (l *list) current(file *os.File) (*applied, error) {
 	if file == nil {
 		return nil, ErrBehind
@@ -69,7 +69,8 @@ func (l *list) current(file *os.File) (*applied, error) {
 	l.m.mu.Lock()
 	defer l.m.mu.Unlock()
 	a, r := l.applied, l.remote
-	if time.Since(l.seeded) < l.m.o.times.resync+l.m.o.times.grace || a == nil || r == nil || !l.fresh || r.version == nil || a.Revision != r.revision || a.Version.SHA256 != sum || l.pending != "" {
+	waits := l.seeding || time.Since(l.returned) < l.m.o.times.resync+l.m.o.times.grace
+	if waits || a == nil || r == nil || !l.fresh || r.version == nil || a.Revision != r.revision || a.Version.SHA256 != sum || l.pending != "" {
 		return nil, ErrBehind
 	}
 	return a, nil
@@ -140,7 +141,7 @@ func (m *Member) CatchUp(ctx context.Context, name string) error {
 func (l *list) settled(ctx context.Context, look uint64) (failed error) {
 	err := l.m.wait(ctx, func() bool {
 		a, r := l.applied, l.remote
-		if l.looks >= look && l.err != nil && l.err != errLater {
+		if l.looks >= look && l.err != nil && l.err != errLater && !errors.Is(l.err, errLost) {
 			failed = l.err
 			return true
 		}

@@ -28,17 +28,18 @@ type list struct {
 	wake   chan struct{}
 
 	// Guarded by Member.mu.
-	applied *applied
-	remote  *remote   // nil: not known yet
-	fresh   bool      // remote was read on this connection
-	seeded  time.Time // when this gate has put a version back that the fleet had lost
-	pending string    // the digest of an own edit that is not in its place yet
-	force   bool      // take the fleet's version whatever the file has
-	err     error     // of the last look
-	begun   uint64    // looks
-	looks   uint64    // that have ended
-	fetches *bool     // what FetchesChanged was told
-	damaged string    // how the fleet\'s version is damaged, as the log has it
+	applied  *applied
+	remote   *remote   // nil: not known yet
+	fresh    bool      // remote was read on this connection
+	seeding  bool      // this gate is putting a version back that the fleet has lost
+	returned time.Time // when the fleet got such a version back
+	pending  string    // the digest of an own edit that is not in its place yet
+	force    bool      // take the fleet's version whatever the file has
+	err      error     // of the last look
+	begun    uint64    // looks
+	looks    uint64    // that have ended
+	fetches  *bool     // what FetchesChanged was told
+	damaged  string    // how the fleet\'s version is damaged, as the log has it
 
 	mu       sync.Mutex // guards what follows
 	loaded   bool

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -19,7 +20,7 @@ func (m *Member) publish(ctx context.Context, b *buckets, key string, v, before 
 		again := value != nil
 		if again {
 			var ok bool
-			if now, ok = m.arrived(ctx, b, key, value); ok {
+			if now, ok = m.arrived(ctx, b, key, value, revision); ok {
 				return nil
 			}
 		}
@@ -49,7 +50,7 @@ func (m *Member) update(ctx context.Context, b *buckets, key string, value []byt
 		return now, nil
 	}
 	if !behind || again {
-		if now, ok := m.arrived(ctx, b, key, value); ok {
+		if now, ok := m.arrived(ctx, b, key, value, revision); ok {
 			return now, nil
 		}
 	}
@@ -60,15 +61,21 @@ func (m *Member) update(ctx context.Context, b *buckets, key string, value []byt
 	return 0, m.offline(err)
 }
 
-// arrived reports whether a value whose acknowledgement was lost is in its place.
-func (m *Member) arrived(ctx context.Context, b *buckets, key string, value []byte) (revision uint64, ok bool) {
+// arrived reports whether a value whose acknowledgement was lost is, or was, the one that followed a
+// revision: another gate may have changed the list again. A value with an older revision may be
+// equal, since gates put back what the fleet has lost.
+func (m *Member) arrived(ctx context.Context, b *buckets, key string, value []byte, after uint64) (revision uint64, ok bool) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
 	defer cancel()
-	entry, err := b.lists.Get(ctx, key)
-	if err != nil || !bytes.Equal(entry.Value(), value) {
+	entries, err := b.lists.History(ctx, key)
+	if err != nil {
 		return 0, false
 	}
-	return entry.Revision(), true
+	i := slices.IndexFunc(entries, func(e jetstream.KeyValueEntry) bool { return e.Revision() > after && bytes.Equal(e.Value(), value) })
+	if i < 0 {
+		return 0, false
+	}
+	return entries[i].Revision(), true
 }
 
 // compactJSON returns JSON without space; nil if it is none.

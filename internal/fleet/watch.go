@@ -34,12 +34,12 @@ func (m *Member) session(ctx context.Context) error {
 
 // openInTime is openBuckets until the connection is lost.
 func (m *Member) openInTime(ctx context.Context) (*buckets, error) {
-	ctx, cancel := m.whileLinked(ctx)
-	defer cancel()
-	opening, stop := context.WithTimeout(ctx, 2*m.o.times.edit)
+	linked := m.whileLinked(ctx)
+	defer linked.end()
+	opening, stop := context.WithTimeout(linked, 2*m.o.times.edit)
 	defer stop()
 	b, err := m.openBuckets(opening)
-	return b, lost(ctx, err)
+	return b, linked.lost(err)
 }
 
 // minPatience and maxPatience are after how many failures a member tries another server.
@@ -84,10 +84,10 @@ func (m *Member) followBuckets(ctx context.Context, b *buckets) error {
 		if err := m.wait(ctx, m.isLinked); err != nil {
 			return err
 		}
-		linked, cancel := m.whileLinked(ctx)
+		linked := m.whileLinked(ctx)
 		again, err := m.followOnce(linked, b)
-		again = again || errors.Is(context.Cause(linked), errLost)
-		cancel()
+		again = again || linked.isLost()
+		linked.end()
 		if !again {
 			return err
 		}
