@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/maphash"
 	"io"
+	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -103,6 +104,9 @@ type importRun struct {
 
 	recipient string // for whom the entries are to count, in normal form; "": as the file says
 	excepts   bool   // an exception is present
+
+	begun importReport // the report before the first attempt
+	spool *os.File     // the input, of a managed list; nil before the first attempt
 }
 
 func listsImport(s *session, o listsImportOptions, path string) error {
@@ -143,9 +147,10 @@ func listsImport(s *session, o listsImportOptions, path string) error {
 	options.AllowPublicSuffix, options.Allow = list.AllowPublicSuffix, list.Options.Allow
 	i := &importRun{
 		edit: s.edit(list, file, cmp.Or(o.reason, "import"), gate),
-		in:   in, guarded: listfiles.NewProtection(s.config), options: options, reason: strings.TrimSpace(o.reason), bar: bar, present: newEntrySet(),
-		report: &importReport{From: in.Path, List: list.Name, File: file, DryRun: o.dryRun, Problems: []problemAt{}},
+		in:   in, guarded: listfiles.NewProtection(s.config), options: options, reason: strings.TrimSpace(o.reason), bar: bar, report: new(importReport),
+		begun: importReport{From: in.Path, List: list.Name, File: file, DryRun: o.dryRun, Problems: []problemAt{}},
 	}
+	defer i.end()
 	if o.recipient != "" {
 		i.recipient = recipientKey(o.recipient, list.Options)
 	}
@@ -162,6 +167,9 @@ func (i *importRun) run(ctx context.Context) error {
 		return fmt.Errorf("--reason: %w", err)
 	}
 	change, err := i.rewrite(ctx, func(old io.ReadSeeker, w io.Writer) error {
+		if err := i.begin(ctx); err != nil {
+			return err
+		}
 		if err := i.readPresent(ctx, old); err != nil {
 			return err
 		}
@@ -184,6 +192,29 @@ func (i *importRun) run(ctx context.Context) error {
 		i.report.Gate = i.gate.Rescan(ctx, i.list.Name)
 	}
 	return nil
+}
+
+// begin begins an attempt with nothing read. There are several if others change a managed list
+// meanwhile: then the input is read again, of which the first attempt keeps a copy.
+func (i *importRun) begin(ctx context.Context) (err error) {
+	*i.report, i.present, i.excepts = i.begun, newEntrySet(), false
+	switch {
+	case !i.list.Managed:
+	case i.spool == nil:
+		i.spool, err = unnamedFile()
+		i.in.Reader = io.TeeReader(i.in.Reader, i.spool)
+	default:
+		_, err = i.spool.Seek(0, io.SeekStart)
+		i.in.Reader = listfiles.Stoppable(ctx, i.spool)
+	}
+	return err
+}
+
+// end removes the copy of the input.
+func (i *importRun) end() {
+	if i.spool != nil {
+		_ = i.spool.Close()
+	}
 }
 
 // readPresent collects the entries of the list's files. It reads old in place of the file

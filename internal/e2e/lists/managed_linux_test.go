@@ -160,6 +160,51 @@ func TestManagedByGroup(t *testing.T) {
 	says(as(2, "", "lists", "add", "d.example", "--reason", "x"), "permission denied")
 }
 
+// TestManagedImportMeanwhile adds an entry while an import reads its input: the import begins again,
+// and the list gets all entries.
+func TestManagedImportMeanwhile(t *testing.T) {
+	t.Parallel()
+	dir := managedSetup.Dir(t)
+	if err := os.Mkdir(filepath.Join(dir, "run"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	g := harness.Serve(t, dir)
+	cmd := exec.Command(harness.Binary(t), "lists", "import", "-", "--format", "plain", "--list", "blocked", "--reason", "whole")
+	cmd.Dir = g.Dir
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill() })
+	const n = 40_000
+	for i := range n {
+		if i == n/2 { // more than pipes hold: the list was read before
+			g.Command(t, 0, "lists", "add", "meanwhile.example", "--list", "blocked", "--reason", "whole")
+		}
+		if _, err := fmt.Fprintf(in, "entry%d.in.the.import.example\n", i); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := in.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Fatalf("%v\n%s", err, &out)
+	}
+	if want := fmt.Sprintf("%d added to list blocked, 0 already there", n); !strings.Contains(out.String(), want) {
+		t.Errorf("there is no %q in %s", want, &out)
+	}
+	entries := entriesIn(t, g.Dir)
+	if len(entries) != n+1 || !slices.Contains(entries, "meanwhile.example") {
+		t.Errorf("%d entries, want %d", len(entries), n+1)
+	}
+}
+
 // TestManagedFull edits a managed list while the state directory is full: nothing is half
 // written, the error says so, and what was made is recorded.
 func TestManagedFull(t *testing.T) {
