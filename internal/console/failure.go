@@ -44,6 +44,9 @@ func (x *exchange) asFailure(err error) failure {
 	case errors.Is(err, admin.ErrNoList):
 		return failure{http.StatusNotFound, err.Error()}
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		if x.r.Method != http.MethodGet {
+			return failure{http.StatusServiceUnavailable, "The answer took too long. Look whether the change was made before you make it again."}
+		}
 		return failure{http.StatusServiceUnavailable, "The answer took too long. Narrow the search, or try again."}
 	}
 	x.console.Logger.Error("console request failed", "method", x.r.Method, "path", x.r.URL.Path, "user", x.who.Name, "error", err)

@@ -11,6 +11,7 @@ import (
 	"spamgate/blocklist/listfile"
 	"spamgate/internal/accounts"
 	"spamgate/internal/config"
+	"spamgate/internal/fleet"
 	"spamgate/internal/listfiles"
 	"spamgate/internal/managed"
 )
@@ -200,10 +201,19 @@ func editFailure(err error) (f failure, ok bool) {
 		{managed.ErrUndone, http.StatusConflict},
 		{managed.ErrMissing, http.StatusConflict},
 		{managed.ErrTooLarge, http.StatusConflict},
+		{managed.ErrNoFleet, http.StatusConflict},
+		{fleet.ErrDiffers, http.StatusConflict},
+		{fleet.ErrReadOnly, http.StatusForbidden},
+		{fleet.ErrNotShared, http.StatusNotFound},
+		{fleet.ErrBehind, http.StatusServiceUnavailable},
+		{fleet.ErrClosed, http.StatusServiceUnavailable},
 	} {
 		if errors.Is(err, e.err) {
 			return failure{e.status, sentence(err)}, true
 		}
+	}
+	if errors.Is(err, fleet.ErrOffline) {
+		return failure{http.StatusServiceUnavailable, sentence(err) + " If only the answer was lost, the change counts when they are back: look before you make it again."}, true
 	}
 	return f, false
 }

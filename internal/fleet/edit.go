@@ -147,8 +147,11 @@ func (l *list) settled(ctx context.Context, look uint64) (failed error) {
 		}
 		return l.looks >= look && a != nil && r != nil && a.Revision == r.revision && l.pending == "" && !l.force
 	})
-	if err != nil {
-		return fmt.Errorf("list %s: the fleet's newest version did not come in time: %w", l.Name, err)
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("%w: the newest version of list %s did not come in time: %w", ErrOffline, l.Name, err)
+	case err != nil:
+		return err
 	}
 	return failed
 }

@@ -123,6 +123,11 @@ func TestConsole(t *testing.T) {
 		t.Errorf("%s, %+v", got, page)
 	}
 	t.Logf("without the fleet: %v", time.Since(began))
+	var refused struct{ Error string }
+	status, err := one.api.Do("POST", "/api/v1/lists/shared/entries", map[string]string{"entry": "late.example", "reason": "a test"}, &refused)
+	if err != nil || status != http.StatusServiceUnavailable || !strings.Contains(refused.Error, "he edit is refused: the fleet cannot be reached: ") {
+		t.Errorf("an edit without the fleet: status %d, %q, %v", status, refused.Error, err)
+	}
 }
 
 // shown returns gates and ids of a page.
