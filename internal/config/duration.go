@@ -13,7 +13,7 @@ import (
 
 // duration binds a duration, and checks it against the range in its field's tag.
 func (d *document) duration(path string, value any, field *time.Duration, tag reflect.StructTag) {
-	const want = `a duration in quotes, such as "500ms", "30s" or "5m"`
+	const want = `a duration in quotes, such as "30s", "5m" or "7d"`
 	var s string
 	if !assign(d, path, value, &s, want) {
 		return
