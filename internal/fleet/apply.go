@@ -41,7 +41,7 @@ var errLater = errors.New("the fleet has no version of the list yet")
 // step does one thing, and reports whether there may be more.
 func (l *list) step(ctx context.Context) (again bool, err error) {
 	l.m.mu.Lock()
-	a, r, b, pending, force := l.applied, l.remote, l.m.buckets, l.pending, l.force
+	a, r, b, pending, force, reader := l.applied, l.remote, l.m.buckets, l.pending, l.force, l.m.readOnly != nil
 	l.m.mu.Unlock()
 	switch {
 	case r == nil || b == nil || pending != "":
@@ -49,7 +49,7 @@ func (l *list) step(ctx context.Context) (again bool, err error) {
 	case r.err != nil:
 		return false, r.err
 	}
-	v := view{kind: l.Kind, remote: r.version}
+	v := view{kind: l.Kind, remote: r.version, reader: reader}
 	if a != nil {
 		v.applied = &a.Version
 	}

@@ -6,6 +6,7 @@ type view struct {
 	local   string   // the SHA-256 of the file; "": there is none
 	applied *Version // what the file had last as a version of the fleet; nil: it never had one
 	remote  *Version // what the fleet has; nil: it has no version
+	reader  bool     // the credentials only permit reading
 }
 
 // step is what a gate does next with a list.
@@ -47,7 +48,7 @@ func (v view) next() step {
 // seed returns what to do if the fleet has no version, or an older one.
 func (v view) seed() step {
 	switch {
-	case v.local == "":
+	case v.local == "", v.reader:
 		return stepNone
 	case v.applied != nil && v.local == v.applied.SHA256:
 		return stepSeed
@@ -85,7 +86,7 @@ func (v view) same() step {
 	switch {
 	case v.local == v.remote.SHA256:
 		return stepNone
-	case v.local == "":
+	case v.local == "", v.kind == Fetched && v.reader: // it has fetched it without the fleet
 		return stepTake
 	case v.kind == Fetched:
 		return stepPublish

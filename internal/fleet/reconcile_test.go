@@ -52,8 +52,25 @@ func TestNext(t *testing.T) {
 		{"a fork, and the file has the other one", Managed, "a", v(3, "b"), v(3, "a"), stepNote},
 		{"a fork, and the file was changed by hand", Managed, "c", v(3, "b"), v(3, "a"), stepDiffers},
 	} {
-		if got := (view{c.kind, c.local, c.applied, c.remote}).next(); got != c.want {
+		if got := (view{c.kind, c.local, c.applied, c.remote, false}).next(); got != c.want {
 			t.Errorf("%s: step %d, want %d", c.name, got, c.want)
+		}
+	}
+	for _, c := range []struct {
+		name    string
+		kind    Kind
+		local   string
+		applied *Version
+		remote  *Version
+		want    step
+	}{
+		{"a bucket was lost", Managed, "a", v(7, "a"), nil, stepNone},
+		{"a bucket was put back", Managed, "a", v(7, "a"), v(6, "b"), stepNone},
+		{"another copy was fetched without the fleet", Fetched, "b", v(3, "a"), v(3, "a"), stepTake},
+		{"the file was changed by hand", Managed, "b", v(3, "a"), v(3, "a"), stepDiffers},
+	} {
+		if got := (view{c.kind, c.local, c.applied, c.remote, true}).next(); got != c.want {
+			t.Errorf("a gate that only reads, %s: step %d, want %d", c.name, got, c.want)
 		}
 	}
 }
