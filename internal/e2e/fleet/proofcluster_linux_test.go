@@ -3,6 +3,7 @@ package fleet
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -209,6 +210,9 @@ func (c *cluster) consumers() (n int) {
 	defer cancel()
 	for _, name := range streams {
 		s, err := c.jetstream().Stream(ctx, name)
+		if errors.Is(err, jetstream.ErrStreamNotFound) { // those in memory are made again when they are needed
+			continue
+		}
 		if err != nil {
 			return -1
 		}

@@ -16,7 +16,9 @@ func TestProofRestarts(t *testing.T) {
 	c := startBrokers(t, harness.IfFull(1, 3))
 	gates := startFleet(t, same(3, c.urls())...)
 	c.settle(gates...)
-	consumers, goroutines := c.consumers(), goroutinesOf(t, gates)
+	consumers := 2 * len(gates) // of the lists and of the shared values
+	harness.WaitFor(t, "all gates watch", func() bool { return c.consumers() == consumers })
+	goroutines := goroutinesOf(t, gates)
 	stop := watch(t, gates...)
 	n := count(t, "SPAMGATE_FLEET_RESTARTS", 2, 100)
 	var edits, all []time.Duration
