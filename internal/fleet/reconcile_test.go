@@ -11,14 +11,23 @@ func TestNext(t *testing.T) {
 	v := func(sequence uint64, sha string) *Version {
 		return &Version{Sequence: sequence, SHA256: sha, Base: "base", Snapshot: "old", Deltas: []DeltaName{{From: "old", To: sha}}, Time: time.Unix(int64(sha[0]), 0)}
 	}
-	for _, c := range []struct {
+	type test struct {
 		name    string
 		kind    Kind
 		local   string
 		applied *Version
 		remote  *Version
 		want    step
-	}{
+	}
+	check := func(reader bool, tests []test) {
+		t.Helper()
+		for _, c := range tests {
+			if got := (view{c.kind, c.local, c.applied, c.remote, reader}).next(); got != c.want {
+				t.Errorf("%s (only reads: %v): step %d, want %d", c.name, reader, got, c.want)
+			}
+		}
+	}
+	check(false, []test{
 		{"an empty fleet, a new gate without a file", Managed, "", nil, nil, stepNone},
 		{"an empty fleet, a new gate", Managed, "a", nil, nil, stepPublish},
 		{"a bucket was lost", Managed, "a", v(7, "a"), nil, stepSeed},
@@ -51,26 +60,11 @@ func TestNext(t *testing.T) {
 		{"a fork, the own one is later, and the file is gone", Managed, "", v(3, "b"), v(3, "a"), stepTake},
 		{"a fork, and the file has the other one", Managed, "a", v(3, "b"), v(3, "a"), stepNote},
 		{"a fork, and the file was changed by hand", Managed, "c", v(3, "b"), v(3, "a"), stepDiffers},
-	} {
-		if got := (view{c.kind, c.local, c.applied, c.remote, false}).next(); got != c.want {
-			t.Errorf("%s: step %d, want %d", c.name, got, c.want)
-		}
-	}
-	for _, c := range []struct {
-		name    string
-		kind    Kind
-		local   string
-		applied *Version
-		remote  *Version
-		want    step
-	}{
+	})
+	check(true, []test{
 		{"a bucket was lost", Managed, "a", v(7, "a"), nil, stepNone},
 		{"a bucket was put back", Managed, "a", v(7, "a"), v(6, "b"), stepNone},
 		{"another copy was fetched without the fleet", Fetched, "b", v(3, "a"), v(3, "a"), stepTake},
 		{"the file was changed by hand", Managed, "b", v(3, "a"), v(3, "a"), stepDiffers},
-	} {
-		if got := (view{c.kind, c.local, c.applied, c.remote, true}).next(); got != c.want {
-			t.Errorf("a gate that only reads, %s: step %d, want %d", c.name, got, c.want)
-		}
-	}
+	})
 }
