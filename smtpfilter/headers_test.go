@@ -85,7 +85,7 @@ func TestHostileHeaders(t *testing.T) {
 			sink := smtptest.NewSink(t, smtptest.Config{Extensions: append(slices.Clone(smtptest.DefaultExtensions), way.extension)})
 			g := newGate(t, gateOptions{
 				nextHop: sink.Addr(),
-				checker: mustJudge(t, "header @listed.example reject", "header @bücher.example reject"),
+				checker: mustJudge(t, "header @listed.example reject", "header @bücher.example reject", "form @listed.example reject"),
 				policy:  smtpfilter.Policy{HeaderFields: []string{"From", "Sender", "Reply-To"}, MaxHeaderBytes: 2 << 20},
 				reuse:   true,
 			})

@@ -2,6 +2,7 @@ package smtpfilter
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"slices"
 	"strings"
@@ -24,6 +25,8 @@ import (
 // allow. Words beside addresses are looked up as ReadName if allow entries let in all
 // addresses of the field. If that waits for a proof, the finding does, too.
 //
+// Text that cannot be decoded, in a field without an address, gives a finding with an error.
+//
 // With TooMany there are no more findings.
 func (p *Policy) JudgeHeader(ctx context.Context, j verdict.Judge, m *verdict.Message, s *HeaderSenders, to verdict.For) iter.Seq[verdict.Finding] {
 	return func(yield func(verdict.Finding) bool) {
@@ -45,6 +48,12 @@ func (p *Policy) judgeHeader(ctx context.Context, j verdict.Judge, m *verdict.Me
 				return
 			}
 		}
+		for _, u := range s.Unreadable {
+			s.finding = verdict.Finding{Identity: u.Field, Address: u.Address, Err: errUndecodable}
+			if !yield(&s.finding) {
+				return
+			}
+		}
 		for i := range s.Forms {
 			if s.TooMany() || !h.judgeForm(&s.Forms[i], yield) {
 				return
@@ -52,6 +61,9 @@ func (p *Policy) judgeHeader(ctx context.Context, j verdict.Judge, m *verdict.Me
 		}
 	}
 }
+
+// errUndecodable is about a field without an address whose text nobody can read.
+var errUndecodable = errors.New("an encoded-word in an unknown charset, or whose text is damaged")
 
 // headerJudge judges the senders and the forms in a header. The finding about each is in
 // HeaderSenders.finding, where it takes no place on the stack.

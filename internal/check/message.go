@@ -345,7 +345,11 @@ func (k *session) printFindings(m *judgedMessage, g *group) {
 			stage = verdict.Envelope
 		}
 		address := cmp.Or(f.Address, "<>")
-		if f.Form != "" {
+		switch f.Form {
+		case "":
+		case address:
+			address += ", which some readers may take for the sender"
+		default:
 			address = fmt.Sprintf("%q, which servers may read as %s", f.Form, address)
 		}
 		fmt.Fprintf(k.out, "%s %s: %s\n", f.Identity, address, f.Verdict.Action)

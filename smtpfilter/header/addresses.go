@@ -2,6 +2,7 @@ package header
 
 import (
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/emersion/go-message"
@@ -68,13 +69,29 @@ func (b *budget) parse(value string) []string {
 	return found
 }
 
-// scan reads a value that is not clean.
+// scan reads a value that is not clean, in all readings.
 func (c *collector) scan(value string) {
-	s := scanner{text: value, mode: byGrammar, out: c, budget: &c.budget}
+	c.budget.seen = seen{}
+	c.scanOnce(value)
+	others, opaque := c.budget.seen.others(), c.budget.seen.opaque
+	c.guessing = true
+	for _, c.budget.reading = range others {
+		c.scanOnce(value)
+	}
+	c.guessing, c.budget.reading = false, reading{}
+	isGuess := func(f form) bool { return f.kind == guessed }
+	if opaque != "" && !c.named && !slices.ContainsFunc(c.value, isGuess) {
+		c.unreadable = append(c.unreadable, Sender{Field: c.field, Address: strings.Clone(opaque)})
+	}
+}
+
+// scanOnce reads a value in the present reading.
+func (c *collector) scanOnce(value string) {
+	s := scanner{text: c.budget.clean(value), mode: byGrammar, out: c, budget: &c.budget}
 	s.run()
 	if c.named && !s.malformed || !mayHoldAddress(value) {
 		return
 	}
-	raw := scanner{text: c.budget.decodeWords(value), mode: asRaw, out: c, budget: &c.budget}
+	raw := scanner{text: c.budget.decodeWords(s.text), mode: asRaw, out: c, budget: &c.budget}
 	raw.run()
 }

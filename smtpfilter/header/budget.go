@@ -4,6 +4,7 @@ import (
 	"bytes"
 
 	"golang.org/x/text/encoding"
+	"golang.org/x/text/encoding/charmap"
 	"golang.org/x/text/encoding/htmlindex"
 	"golang.org/x/text/encoding/ianaindex"
 )
@@ -44,32 +45,56 @@ const (
 // share it.
 type budget struct {
 	left     int
-	charsets map[string]encoding.Encoding // of encoded-words
+	charsets map[string]charset // of encoded-words
+
+	reading reading // the present one
+	seen    seen    // in the present value
+}
+
+// charset is how a charset is read.
+type charset struct {
+	encoding encoding.Encoding // nil if the charset is unknown
+	foreign  bool              // it is not a superset of ASCII, or may not be
 }
 
 func (b *budget) spend(n int) { b.left -= n }
 
+// exhaust ends the reading of the section: it is too complex.
+func (b *budget) exhaust() { b.left = -1 }
+
 // spent reports whether nothing more may be read.
 func (b *budget) spent() bool { return b.left < 0 }
 
-// charset returns the encoding of a charset, nil if it is unknown. Text in an unknown
-// charset is read as ASCII. Only known charsets are cached, so that the cache has at most
-// a few hundred names; the lookup of an unknown one is charged each time.
-func (b *budget) charset(name string) encoding.Encoding {
-	if e, ok := b.charsets[name]; ok {
-		return e
+// charset returns how a charset is read. The cache has the few hundred names of known
+// charsets at most, and those of unknown ones that were charged. The replacement encoding,
+// which HTML gives to charsets that browsers must not decode, is none.
+func (b *budget) charset(name string) charset {
+	if c, ok := b.charsets[name]; ok {
+		return c
 	}
 	e, err := ianaindex.MIME.Encoding(name)
 	if err != nil || e == nil {
 		e, err = htmlindex.Get(name)
 	}
-	if err != nil || e == nil {
+	var c charset
+	if err != nil || e == nil || e == encoding.Replacement {
 		b.spend(workPerUnknown)
-		return nil
+	} else {
+		c = charset{encoding: e, foreign: !hasASCII(e)}
 	}
 	if b.charsets == nil {
-		b.charsets = map[string]encoding.Encoding{}
+		b.charsets = map[string]charset{}
 	}
-	b.charsets[name] = e
-	return e
+	b.charsets[name] = c
+	return c
+}
+
+// hasASCII reports whether an encoding of single bytes is a superset of ASCII. It is false for
+// all others: bytes of their characters may look like ASCII.
+func hasASCII(e encoding.Encoding) bool {
+	table, ok := e.(*charmap.Charmap)
+	for c := byte(' '); ok && c <= '~'; c++ {
+		ok = table.DecodeByte(c) == rune(c)
+	}
+	return ok
 }

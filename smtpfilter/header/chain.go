@@ -28,8 +28,14 @@ type chain struct {
 // wantsDomain reports whether the last @ has nothing after it yet.
 func (c *chain) wantsDomain() bool { return c.open && c.cur.empty() }
 
-// isRoute reports whether the chain is only an @ and a domain.
-func (c *chain) isRoute() bool { return c.open && c.prev.empty() && !c.cur.empty() }
+// routeDomain returns the domain of a chain that is only an @ and a domain, else "".
+func (c *chain) routeDomain() string {
+	if !c.open || !c.prev.empty() || c.cur.empty() {
+		return ""
+	}
+	_, domain := c.cur.head()
+	return string(domain)
+}
 
 // touchesDomain reports whether what comes next is in a domain or next to it.
 func (c *chain) touchesDomain() bool {

@@ -21,10 +21,13 @@ type collector struct {
 	beside  int // forms that are Beside
 	budget  budget
 
+	unreadable []Sender
+
 	field    string            // the present field
 	lost     bool              // its value is a malformed line, which has no forms
 	named    bool              // its value has an address
 	angled   bool              // its value has an address in angle brackets
+	guessing bool              // the present reading is not the first one
 	value    []form            // the forms of the present value
 	valueSet map[form]struct{} // the same, if there are many
 
@@ -47,8 +50,12 @@ func (c *collector) readField(i int, value string, lost bool) {
 		c.states[i] = filled
 	}
 	for _, f := range c.value {
-		if f.kind == spacedAt && !c.named {
-			addOnce(&c.senders, &c.senderSet, Sender{Field: c.field, Address: f.text})
+		sender := Sender{Field: c.field, Address: f.text}
+		switch {
+		case f.kind == spacedAt && !c.named:
+			addOnce(&c.senders, &c.senderSet, sender)
+			continue
+		case f.kind == guessed && has(c.senders, c.senderSet, sender):
 			continue
 		}
 		beside := f.beside(c.named, c.angled)
@@ -60,7 +67,7 @@ func (c *collector) readField(i int, value string, lost bool) {
 			Text:    f.text,
 			Beside:  beside,
 			domain:  f.kind == domainOnly,
-			address: f.kind == spacedAt,
+			address: f.kind == spacedAt || f.kind == guessed,
 		})
 		if added && beside {
 			c.budget.spend(workPerBeside)
@@ -72,11 +79,18 @@ func (c *collector) readField(i int, value string, lost bool) {
 // take adds the addresses and forms of one member of the present value.
 func (c *collector) take(found []string, forms []form) {
 	for _, address := range found {
+		if c.guessing {
+			addOnce(&c.value, &c.valueSet, form{text: address, kind: guessed})
+			continue
+		}
 		c.named = true
 		addOnce(&c.senders, &c.senderSet, Sender{Field: c.field, Address: address})
 	}
 	for _, f := range forms {
-		if !c.lost || f.kind == spacedAt {
+		if c.guessing && c.named && f.kind == bareWord {
+			continue
+		}
+		if !c.lost || f.kind == spacedAt || f.kind == guessed {
 			addOnce(&c.value, &c.valueSet, f)
 		}
 	}
@@ -87,17 +101,23 @@ func (c *collector) full() bool {
 	return c.budget.spent() || len(c.senders)+len(c.forms)-c.beside > c.most
 }
 
+// has reports whether all contains v. Set has the values of all if there are many.
+func has[T comparable](all []T, set map[T]struct{}, v T) bool {
+	if set == nil {
+		return slices.Contains(all, v)
+	}
+	_, ok := set[v]
+	return ok
+}
+
 // addOnce appends v to all unless all contains it, and reports whether it did. Set has the
 // values of all if there are many.
 func addOnce[T comparable](all *[]T, set *map[T]struct{}, v T) bool {
-	switch {
-	case *set != nil:
-		if _, ok := (*set)[v]; ok {
-			return false
-		}
-		(*set)[v] = struct{}{}
-	case slices.Contains(*all, v):
+	if has(*all, *set, v) {
 		return false
+	}
+	if *set != nil {
+		(*set)[v] = struct{}{}
 	}
 	*all = append(*all, v)
 	if *set == nil && len(*all) >= many {

@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"strings"
+	"unicode/utf8"
 )
 
 var encodedStart = []byte("=?")
@@ -12,7 +13,10 @@ var encodedStart = []byte("=?")
 // lenient mail reader decodes must be judged. It accepts space in them and incomplete
 // base64, and reads an unknown charset as ASCII. It drops space between two of them. Words
 // beyond the budget stay encoded.
-func (b *budget) decodeWords(text string) string {
+func (b *budget) decodeWords(text string) string { return b.replaceWords(text, b.decode) }
+
+// replaceWords replaces the encoded-words of a text, as decodeWords does.
+func (b *budget) replaceWords(text string, with func(encodedWord) string) string {
 	if !strings.Contains(text, "=?") {
 		return text
 	}
@@ -33,8 +37,8 @@ func (b *budget) decodeWords(text string) string {
 		if !afterWord || strings.Trim(text[:start], " \t") != "" {
 			out.WriteString(text[:start])
 		}
-		out.WriteString(b.decode(w))
-		text, afterWord = text[start+w.size:], true
+		out.WriteString(with(w))
+		text, afterWord = text[start+len(w.written):], true
 	}
 }
 
@@ -43,7 +47,7 @@ type encodedWord struct {
 	charset  string
 	encoding byte
 	text     string
-	size     int // as written, in bytes
+	written  string
 }
 
 // cutWord parses the encoded-word at the start of s. It does not look beyond the next
@@ -65,7 +69,7 @@ func cutWord(s string) (encodedWord, bool) {
 		switch {
 		case s[i] != '?':
 		case s[i+1] == '=':
-			w.text, w.size = s[text:i], i+2
+			w.text, w.written = s[text:i], s[:i+2]
 			return w, true
 		case s[i-1] == '=':
 			return encodedWord{}, false
@@ -74,16 +78,40 @@ func cutWord(s string) (encodedWord, bool) {
 	return encodedWord{}, false
 }
 
-// decode returns a word's text as UTF-8, or its bytes if the charset is unknown.
+// decode returns a word's text as UTF-8, or its bytes if the charset is unknown, in the
+// present reading.
 func (b *budget) decode(w encodedWord) string {
 	b.spend(workPerEncoded)
 	raw := w.bytes()
-	charset, _, _ := strings.Cut(strings.ToLower(w.charset), "*") // RFC 2231: a language may follow
-	if charset == "utf-8" || charset == "us-ascii" {
+	name, _, _ := strings.Cut(strings.ToLower(strings.Trim(w.charset, " \t")), "*") // RFC 2231: a language may follow
+	text := string(raw)
+	if name != "utf-8" && name != "us-ascii" {
+		text = b.decodeFrom(b.charset(name), raw)
+	}
+	if b.seen.opaque == "" && strings.ContainsRune(text, utf8.RuneError) {
+		b.seen.opaque = w.written
+	}
+	return b.clean(text)
+}
+
+// decodeFrom returns text in a charset, in the present reading.
+func (b *budget) decodeFrom(c charset, raw []byte) string {
+	words := b.reading.words
+	if c.encoding == nil {
+		b.seen.unknown = true
+		switch words {
+		case ebcdicWord:
+			return ebcdic(raw)
+		case utf7Word:
+			return utf7(raw)
+		case sevenBitWord:
+			return sevenBit(raw)
+		}
 		return string(raw)
 	}
-	if e := b.charset(charset); e != nil {
-		if decoded, err := e.NewDecoder().Bytes(raw); err == nil {
+	b.seen.foreign = b.seen.foreign || c.foreign
+	if words == decodeWord || !c.foreign {
+		if decoded, err := c.encoding.NewDecoder().Bytes(raw); err == nil {
 			return string(decoded)
 		}
 	}

@@ -6,7 +6,8 @@ import (
 )
 
 // Form is what a field has instead of an address, and what mail servers turn into
-// addresses: it has no "@", or nothing on one side of it.
+// addresses: it has no "@", or nothing on one side of it. Or it is an address that only some
+// readers see.
 type Form struct {
 	// Field is the field's name, as the caller wrote it.
 	Field string
@@ -23,7 +24,7 @@ type Form struct {
 	// in angle brackets.
 	Beside bool
 
-	domain  bool // Text is "@" and a domain; otherwise an "@" is part of a local part
+	domain  bool // Text is "@" and a domain; otherwise an "@" is part of a local part, or address is set
 	address bool // Text is an address
 }
 
@@ -129,6 +130,7 @@ const (
 	bracketed                  // a word in angle brackets
 	bareWord                   // another word
 	spacedAt                   // an address with space on both sides of its "@" and no dot in its domain
+	guessed                    // an address that a reader may see: in a phrase, after a route, in another reading
 )
 
 // beside reports whether a form is most likely part of a name, in a value that has an
@@ -227,6 +229,38 @@ func (s *scanner) addForm(text []byte, kind formKind, spaced bool) {
 	}
 	if strings.ContainsFunc(t, isWordRune) {
 		s.forms = append(s.forms, form{text: t, kind: kind, route: !spaced && isFullRoute(t)})
+		if kind != domainOnly {
+			s.addRouted(t)
+		}
+	}
+}
+
+// maxRoute bounds the domains of a source route. More are too complex to judge: real mail has
+// none at all (RFC 5321, appendix C).
+const maxRoute = 32
+
+// addRoute adds a domain to the present source route.
+func (s *scanner) addRoute(domain string) {
+	if domain == "" {
+		return
+	}
+	if len(s.route) == maxRoute {
+		s.budget.exhaust()
+		return
+	}
+	s.route = append(s.route, domain)
+}
+
+// addRouted adds a word after a source route as a local part at each domain of the route. Some
+// readers take the route's domain for that of the address.
+func (s *scanner) addRouted(word string) {
+	for _, domain := range s.route {
+		if s.budget.spend(1 + len(word)/oddPerWord); s.budget.spent() {
+			return
+		}
+		for _, address := range appendReadings(nil, []byte(word), []byte(domain)) {
+			s.forms = append(s.forms, form{text: address, kind: guessed})
+		}
 	}
 }
 
@@ -245,7 +279,7 @@ func isFullRoute(text string) bool {
 
 // dropForms removes the forms with indexes from <= i < to, except addresses.
 func (s *scanner) dropForms(from, to int) {
-	kept := slices.DeleteFunc(s.forms[from:to:to], func(f form) bool { return f.kind != spacedAt })
+	kept := slices.DeleteFunc(s.forms[from:to:to], func(f form) bool { return f.kind != spacedAt && f.kind != guessed })
 	s.forms = append(s.forms[:from+len(kept)], s.forms[to:]...)
 }
 

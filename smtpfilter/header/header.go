@@ -19,9 +19,9 @@
 //
 // # What is not an address
 //
-//   - Display text beside an address. The sender of "Foo@bar.example <a@b.example>"
-//     is a@b.example only: mailing lists and ticket systems send such display text. The
-//     same holds for quoted strings, encoded-words and comments.
+//   - A quoted string, an encoded-word or a comment beside an address: the sender of
+//     "foo@bar.example" <a@b.example> is a@b.example only. Mailing lists and ticket
+//     systems send such display text.
 //   - The route of <@route.example:a@b.example>, and a group's name.
 //
 // Text does count if a reader has nothing else to show: a member of the list has no
@@ -30,6 +30,19 @@
 // is text. That is so for a member whose angle brackets contain another bracket or a list.
 // If a quote or comment is never closed, a backslash is outside of both, or a quoted
 // string is part of a domain, Senders reads the field a second time without these marks.
+//
+// # Guesses
+//
+// Some readers see an address where most see none, or another one. What they see is returned
+// as a Form, which may refuse mail and must never let it in:
+//
+//   - an address in a phrase without quotes: Foo@bar.example <a@b.example>. Dovecot's
+//     ENVELOPE and Python's parser take it for the sender;
+//   - a word after a source route, at each domain of the route: <@b.example:a>;
+//   - controls, U+FFFD and bytes that are not UTF-8, read as nothing and as a space, besides
+//     what is written;
+//   - encoded-words in charsets that are not supersets of ASCII, read as ASCII; those in
+//     unknown ones, read as EBCDIC and UTF-7.
 //
 // # Forms
 //
@@ -56,7 +69,8 @@
 //
 // # Bounds
 //
-// The work is linear in the size of the section. Senders has no other bound; SendersUpTo
+// The work is linear in the size of the section; a value that readers read in different ways
+// is read up to seven times. Senders has no other bound; SendersUpTo
 // stops at a number of addresses, and at a proportional number of words, marks and
 // encoded-words. The first 4096 bytes of a local part and the last 1020 bytes of a domain
 // count, after routes were read and invisible characters and empty labels removed: no list
@@ -83,6 +97,10 @@ type Result struct {
 	// Forms are what fields have instead of addresses, in the order of the section,
 	// each once.
 	Forms []Form
+
+	// Unreadable are the encoded-words that could not be decoded, as written, in values
+	// that have no address in any reading. The first of each value is there.
+	Unreadable []Sender
 
 	// Empty names the fields that exist, but have neither an address nor a form in
 	// any of their occurrences, in the caller's order.
@@ -126,7 +144,7 @@ func SendersUpTo(section []byte, fields []string, most int) Result {
 			res.MessageID = logText(unfold(s.value))
 		}
 	}
-	res.Senders, res.Forms, res.TooMany = c.senders, c.forms, c.full()
+	res.Senders, res.Forms, res.Unreadable, res.TooMany = c.senders, c.forms, c.unreadable, c.full()
 	for i, st := range c.states {
 		if st == present {
 			res.Empty = append(res.Empty, fields[i])

@@ -43,8 +43,11 @@ type scanner struct {
 	firstForm  int  // index of its first form in forms
 	angle      int  // index of its first address in angle brackets in found; -1 before a bracket
 	angleForms int  // index of its first form in angle brackets in forms
+	angleStart int  // where its first angle bracket is in text
 	inside     bool // angle brackets are open
 	unclear    bool // they have another bracket or a list in them
+
+	route []string // the domains of the present source route
 
 	addrs chain
 }
@@ -100,7 +103,7 @@ func (s *scanner) step() {
 		s.unclear = s.unclear || s.inside
 		s.inside = true
 		if s.angle < 0 {
-			s.angle, s.angleForms = len(s.found), len(s.forms)
+			s.angle, s.angleForms, s.angleStart = len(s.found), len(s.forms), s.pos
 		}
 	case '>':
 		s.endChain(s.inside)
@@ -109,21 +112,24 @@ func (s *scanner) step() {
 		return
 	case ',', ';', ':':
 		if !s.inside {
-			kept := len(s.forms)
+			kept, route := len(s.forms), s.addrs.routeDomain()
 			s.endChain(false)
 			s.pos++
 			if c == ':' { // a group's name or a route comes before a colon
 				s.dropForms(kept, len(s.forms))
 			}
 			s.endMember(c != ':')
+			if c == ':' {
+				s.addRoute(route)
+			}
 			return
 		}
-		s.unclear = s.unclear || c != ':' && !s.addrs.isRoute()
-		kept := len(s.forms)
-		route := s.addrs.isRoute()
+		kept, route := len(s.forms), s.addrs.routeDomain()
+		s.unclear = s.unclear || c != ':' && route == ""
 		s.endChain(false)
-		if route {
+		if route != "" {
 			s.forms = s.forms[:kept]
+			s.addRoute(route)
 		}
 		s.nameForms(kept)
 	default:

@@ -1,0 +1,134 @@
+package header
+
+import (
+	"encoding/base64"
+	"regexp"
+	"strings"
+	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
+
+	"golang.org/x/text/encoding/charmap"
+)
+
+// reading is one way to read what readers do not agree about. The zero reading comes first,
+// and its addresses are senders. What another reading adds is a guess.
+type reading struct {
+	junk  junkReading
+	words wordReading
+}
+
+// junkReading says what controls count as, and bytes that are not UTF-8.
+type junkReading uint8
+
+const (
+	keepJunk  junkReading = iota // a control separates words, a byte is a character in Windows-1252
+	dropJunk                     // nothing: "lis\x01ted" is listed
+	splitJunk                    // a space
+)
+
+// wordReading says how encoded-words are read whose charset is unknown, or is not a superset
+// of ASCII.
+type wordReading uint8
+
+const (
+	decodeWord   wordReading = iota // in their charset; as ASCII if it is unknown
+	rawWord                         // as ASCII
+	ebcdicWord                      // in EBCDIC, if the charset is unknown
+	utf7Word                        // in UTF-7, likewise
+	sevenBitWord                    // without the highest bit of each byte, likewise
+)
+
+// seen is what a first reading came across that others may read differently.
+type seen struct {
+	junk    bool
+	foreign bool   // an encoded-word in a charset that is not a superset of ASCII
+	unknown bool   // an encoded-word in an unknown charset
+	opaque  string // the first encoded-word that could not be decoded, as written
+}
+
+// others returns the readings that may find more.
+func (s *seen) others() []reading {
+	var all []reading
+	if s.junk {
+		all = append(all, reading{junk: dropJunk}, reading{junk: splitJunk})
+	}
+	if s.foreign {
+		all = append(all, reading{words: rawWord, junk: dropJunk})
+	}
+	if s.unknown {
+		all = append(all, reading{words: ebcdicWord, junk: dropJunk}, reading{words: utf7Word, junk: dropJunk},
+			reading{words: sevenBitWord, junk: dropJunk})
+	}
+	return all
+}
+
+// clean applies the present reading to the junk in a text.
+func (b *budget) clean(text string) string {
+	if !strings.ContainsFunc(text, isJunk) {
+		return text
+	}
+	b.seen.junk = true
+	if b.reading.junk == keepJunk {
+		return text
+	}
+	b.spend(len(text) / oddPerWord)
+	return strings.Map(func(r rune) rune {
+		switch {
+		case !isJunk(r):
+			return r
+		case b.reading.junk == splitJunk:
+			return ' '
+		}
+		return -1
+	}, text)
+}
+
+// isJunk reports whether a character is a control, except tab, or does not decode.
+func isJunk(r rune) bool {
+	return r == utf8.RuneError || r != '\t' && unicode.IsControl(r)
+}
+
+// ebcdic decodes EBCDIC. Its code pages agree about letters, digits, dots and hyphens, and put
+// the "@" in different places, which all count (code pages 037, 273, 277, 278, 297, 871 and
+// 1026).
+func ebcdic(raw []byte) string {
+	var out strings.Builder
+	for _, c := range raw {
+		switch c {
+		case 0x7c, 0xb5, 0x80, 0xec, 0x44, 0xac, 0xae:
+			out.WriteByte('@')
+		default:
+			out.WriteRune(charmap.CodePage037.DecodeByte(c))
+		}
+	}
+	return out.String()
+}
+
+// sevenBit clears the highest bit of each byte: MacArabic has punctuation a second time there.
+// Python's punycode drops a hyphen at the end.
+func sevenBit(raw []byte) string {
+	text := make([]byte, len(raw))
+	for i, c := range raw {
+		text[i] = c & 0x7f
+	}
+	return strings.TrimSuffix(string(text), "-")
+}
+
+// shifted matches what UTF-7 encodes: RFC 2152, and with "&" RFC 3501, section 5.1.3.
+var shifted = regexp.MustCompile(`[+&][A-Za-z0-9+/,]+-?`)
+
+// utf7 decodes UTF-7.
+func utf7(raw []byte) string {
+	return shifted.ReplaceAllStringFunc(string(raw), func(s string) string {
+		text := strings.ReplaceAll(strings.TrimSuffix(s[1:], "-"), ",", "/")
+		units := make([]uint16, len(text)*6/16)
+		bytes, _ := base64.RawStdEncoding.DecodeString(text[:len(text)-len(text)%4+min(len(text)%4, 3)])
+		for i := range units {
+			if 2*i+1 < len(bytes) {
+				units[i] = uint16(bytes[2*i])<<8 | uint16(bytes[2*i+1])
+			}
+		}
+		return string(utf16.Decode(units))
+	})
+}
