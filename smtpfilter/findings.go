@@ -15,6 +15,7 @@ type HeaderFindings struct {
 	strictest verdict.Action
 	proved    verdict.Action // the strictest if all pending proofs hold
 	matched   bool           // Deciding has a finding with a match
+	notAsked  bool           // likewise, for which the lists could not be asked
 	awaited   []string       // domains of the signatures that those in Deciding wait for
 	tags      []string
 
@@ -53,6 +54,9 @@ func (h *HeaderFindings) add(f *verdict.Finding) {
 	keep := f.Verdict.Action > h.strictest || action > h.proved
 	h.strictest, h.proved = max(h.strictest, f.Verdict.Action), max(h.proved, action)
 	keep = h.await(f) || keep
+	if noAnswer(f) && !h.notAsked {
+		keep, h.notAsked = true, true
+	}
 	if !f.Verdict.Match.IsZero() && !h.matched {
 		keep, h.matched = true, true
 	}

@@ -56,12 +56,12 @@ func (r *RecipientRule) apply(v *verdict.Verdict) {
 	if !r.Monitor && r.MaxAction == verdict.Accept {
 		return
 	}
-	pending, ifProved := v.Pending, v.Proved
+	pending, ifProved, proofs := v.Pending, v.Proved, v.Proofs
 	r.bound(v)
 	if ifProved != nil {
 		proved := *ifProved
 		r.bound(&proved)
-		v.Pending, v.Proved = pending, &proved
+		v.Pending, v.Proved, v.Proofs = pending, &proved, proofs // the domains whose signatures are verified
 		if proved.Action == v.Action && proved.ClearsMessage == v.ClearsMessage && proved.MayClear == v.MayClear {
 			v.Pending, v.Proved = false, nil // the bound leaves nothing to wait for
 		}

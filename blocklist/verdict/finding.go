@@ -40,7 +40,8 @@ func Decide(findings []Finding, exempt bool) Finding {
 }
 
 // Deciding is Decide without copies, since a Finding is large. It returns nil for the zero
-// Finding.
+// Finding. Of findings that defer, one that says that the lists could not be asked decides: the
+// answer may be a stricter one, so that no tag may stand for it.
 func Deciding(findings []*Finding, exempt bool) *Finding {
 	var best *Finding
 	action, matched := Accept, false // of the best
@@ -48,7 +49,8 @@ func Deciding(findings []*Finding, exempt bool) *Finding {
 		matches := f.Verdict.Match.List != ""
 		switch {
 		case exempt && f.Verdict.Action > Tag: // does not count
-		case f.Verdict.Action > action, action == Accept && !matched && matches:
+		case f.Verdict.Action > action, action == Accept && !matched && matches,
+			action == Defer && f.Verdict.Action == Defer && f.NoAnswer() && !best.NoAnswer():
 			best, action, matched = f, f.Verdict.Action, matches
 		}
 	}
