@@ -21,14 +21,12 @@ func (s *session) receive(t *transaction) wire.Reply {
 	if err != nil {
 		return s.refuseBytes(t, body, err)
 	}
-	if hops := countReceived(section); hops > policy.maxHops() {
-		// RFC 5321, section 6.3; RFC 3463: X.4.6, routing loop detected.
-		return s.refuseHeader(t, body, errTooManyHops, fmt.Sprintf("5.4.6 Too many hops (%d Received fields)", hops))
+	fault := policy.Loop(section)
+	if fault == nil {
+		fault = s.judgeHeader(t, unstuffed(body, section))
 	}
-	if !s.judgeHeader(t, unstuffed(body, section)) {
-		// RFC 3463: X.6.0, other or undefined media error.
-		return s.refuseHeader(t, body, ErrTooManyAddresses,
-			fmt.Sprintf("5.6.0 Too many or too complex sender addresses in the header (limit %d)", policy.AddressLimit()))
+	if fault != nil {
+		return s.refuseHeader(t, body, fault)
 	}
 
 	t.classes.conclude(&t.decided, t.used(t.accepted, t.discarded))
@@ -68,28 +66,28 @@ func unstuffed(body *wire.Body, section []byte) []byte {
 }
 
 // judgeHeader reads a header section, and judges its senders if the policy says so. It
-// reports false if there are too many of them, unless every recipient is exempt.
-func (s *session) judgeHeader(t *transaction, section []byte) bool {
+// returns the fault of a header that cannot be judged, unless every recipient is exempt.
+func (s *session) judgeHeader(t *transaction, section []byte) *HeaderFault {
 	policy, classes := &t.settings.Policy, t.used(t.accepted, t.discarded)
 	section = bytes.TrimSuffix(section, []byte("\r\n"))
 	t.classes.ReadSignatures(s.server.ctx, section, classes)
 	if !t.classes.JudgesHeader(classes) {
 		t.messageID = header.Senders(section, nil).MessageID
-		return true
+		return nil
 	}
 	senders := policy.ReadHeader(section, greetingNames(t.settings.NextHop))
 	t.messageID = senders.MessageID
 	var summary HeaderFindings
 	t.classes.judgeSenders(s.server.ctx, senders, classes, &summary)
-	if senders.TooMany() {
-		return t.onlyExempt()
+	if fault := senders.Fault(); fault != nil && !t.onlyExempt() {
+		return fault
 	}
 	for _, field := range senders.FieldsWithoutAddress() {
 		s.logWithoutAddress(t, field)
 	}
 	s.logUnreadable(t, &summary)
 	s.logMonitored(t, summary.Monitored)
-	return true
+	return nil
 }
 
 // greetingNames returns the names in the greetings of a next hop's servers.
@@ -173,13 +171,13 @@ func (s *session) nextHopFailed(t *transaction, body *wire.Body, cause error) wi
 }
 
 // refuseHeader receives the rest of the message, and refuses it because of its header.
-func (s *session) refuseHeader(t *transaction, body *wire.Body, cause error, text string) wire.Reply {
+func (s *session) refuseHeader(t *transaction, body *wire.Body, fault *HeaderFault) wire.Reply {
 	if err := body.Discard(); err != nil {
 		return s.refuseBytes(t, body, err)
 	}
-	reply := wire.NewReply(554, text+"; id "+t.id)
+	reply := fault.Reply(t.id)
 	t.outcome = OutcomeRefused
-	s.logBytesRefused(t, body.Size(), reply, cause)
+	s.logBytesRefused(t, body.Size(), reply, fault.Err)
 	return reply
 }
 

@@ -26,6 +26,9 @@ type Policy struct {
 	// counts what servers may turn into addresses, except words beside an address.
 	MaxAddresses int
 
+	// MaxFieldBytes bounds each of the fields, with its continuation lines; 0 means 16 KiB.
+	MaxFieldBytes int
+
 	// CheckBounces judges the header of messages with the null reverse-path too.
 	CheckBounces bool
 
@@ -91,6 +94,9 @@ func (p *Policy) HeaderLimit() int { return cmp.Or(p.MaxHeaderBytes, 256<<10) }
 
 // AddressLimit returns MaxAddresses or its default.
 func (p *Policy) AddressLimit() int { return cmp.Or(p.MaxAddresses, 1000) }
+
+// FieldLimit returns MaxFieldBytes or its default.
+func (p *Policy) FieldLimit() int { return cmp.Or(p.MaxFieldBytes, 16<<10) }
 
 func (p *Policy) maxHops() int       { return cmp.Or(p.MaxHops, 100) }
 func (p *Policy) maxRecipients() int { return cmp.Or(p.MaxRecipients, 1000) }

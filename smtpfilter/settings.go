@@ -94,6 +94,7 @@ func (s *Settings) Validate() error {
 		{"MinDataRate", s.MinDataRate}, {"CommandTimeout", int64(s.CommandTimeout)}, {"DataTimeout", int64(s.DataTimeout)},
 		{"WriteTimeout", int64(s.WriteTimeout)}, {"GreetingDelay", int64(s.GreetingDelay)},
 		{"Policy.MaxHeaderBytes", int64(s.Policy.MaxHeaderBytes)}, {"Policy.MaxAddresses", int64(s.Policy.MaxAddresses)},
+		{"Policy.MaxFieldBytes", int64(s.Policy.MaxFieldBytes)},
 		{"Policy.MaxHops", int64(s.Policy.MaxHops)}, {"Policy.MaxRecipients", int64(s.Policy.MaxRecipients)},
 		{"Policy.Tarpit", int64(s.Policy.Tarpit)},
 	} {

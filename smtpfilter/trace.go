@@ -2,7 +2,6 @@ package smtpfilter
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -56,9 +55,6 @@ func countReceived(section []byte) int {
 	return n
 }
 
-// errTooManyHops is for the log.
-var errTooManyHops = errors.New("too many Received fields: a mail loop")
-
 // addressLiteral returns an address literal (RFC 5321, section 4.1.3).
 func addressLiteral(a netip.Addr) string {
 	switch a = a.Unmap(); {
@@ -87,9 +83,6 @@ func validHelo(s string) bool {
 	}
 	return inner != ""
 }
-
-// ErrTooManyAddresses says why a header was refused, for the log.
-var ErrTooManyAddresses = errors.New("more sender addresses in the header than max_addresses allows")
 
 // maxTags bounds the tag fields of one message.
 const maxTags = 10

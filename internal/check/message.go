@@ -186,8 +186,8 @@ func (k *session) judgeHeader(ctx context.Context, m *judgedMessage, j verdict.J
 			}
 			g.header = append(g.header, g.class.Applied(f))
 		}
-		if senders.TooMany() && !g.class.Exempt {
-			return fmt.Errorf("%s: too many or too complex sender addresses in the header (limit %d, headers.max_addresses): the gate refuses such a message with 554", k.argument("message"), k.policy.AddressLimit())
+		if fault := senders.Fault(); fault != nil && !g.class.Exempt {
+			return fmt.Errorf("%s: the gate refuses such a message: %s", k.argument("message"), fault.Reply("ID"))
 		}
 	}
 	return nil

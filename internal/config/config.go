@@ -144,6 +144,10 @@ type Headers struct {
 	// have several readings, which all count, and each lookup takes about 1 µs.
 	MaxAddresses int64 `toml:"max_addresses" range:"100,10000"`
 
+	// MaxFieldBytes bounds each field that is checked. A line alone may have 998 bytes.
+	// Postfix cuts off what a field has beyond 102400 bytes (header_size_limit).
+	MaxFieldBytes int64 `toml:"max_field_bytes" range:"998,65536"`
+
 	CheckBounces bool `toml:"check_bounces"` // also with the null reverse-path
 }
 

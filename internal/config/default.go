@@ -54,9 +54,10 @@ func Default() Config {
 		Console: Console{ShareAccounts: true, SocketMode: "0660"},
 		Publish: Publish{Expires: 7 * 24 * time.Hour},
 		Headers: Headers{
-			Check:        []string{"From", "Sender", "Reply-To"},
-			MaxBytes:     256 << 10,
-			MaxAddresses: 1000,
+			Check:         []string{"From", "Sender", "Reply-To"},
+			MaxBytes:      256 << 10,
+			MaxAddresses:  1000,
+			MaxFieldBytes: 16 << 10,
 		},
 		Policy: Policy{
 			Mode:             "enforce",

@@ -140,6 +140,7 @@ tokens = "/etc/spamgate/tokens"
 check = ["X-Original-From"]
 max_bytes = 1000
 max_addresses = 100
+max_field_bytes = 998
 check_bounces = true
 [policy]
 mode = "monitor"
@@ -335,7 +336,7 @@ addr = ["127.0.0.1:53", "[::0:1]:5353"]
 			SocketGroup: "www-data", SocketMode: "660",
 		},
 		Admin:   Admin{Socket: "/run/spamgate/admin.sock", SocketGroup: "adm", SocketMode: "660", MetricsAddr: "[::1]:9025"},
-		Headers: Headers{Check: []string{"X-Original-From"}, MaxBytes: 1000, MaxAddresses: 100, CheckBounces: true},
+		Headers: Headers{Check: []string{"X-Original-From"}, MaxBytes: 1000, MaxAddresses: 100, MaxFieldBytes: 998, CheckBounces: true},
 		Policy: Policy{
 			Mode:             "monitor",
 			Unwrap:           []string{"batv"},

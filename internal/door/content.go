@@ -2,7 +2,6 @@ package door
 
 import (
 	"bytes"
-	"fmt"
 	"io"
 	"log/slog"
 	"slices"
@@ -31,8 +30,8 @@ func (m *Message) Header(section []byte, names []string) {
 	senders := m.settings.Policy.ReadHeader(section, names)
 	m.messageID = senders.MessageID
 	findings := m.classes.JudgeHeader(m.ctx, senders, m.used)
-	if senders.TooMany() {
-		m.complex = !m.onlyExempt()
+	if fault := senders.Fault(); fault != nil && !m.onlyExempt() {
+		m.fault = fault
 		return
 	}
 	for _, field := range senders.FieldsWithoutAddress() {
@@ -45,7 +44,7 @@ func (m *Message) Header(section []byte, names []string) {
 // Content returns what takes the body, after the header. It is nil if nothing depends on the
 // body.
 func (m *Message) Content() io.Writer {
-	if m.settings.Signatures == nil || m.complex || m.judge == nil {
+	if m.settings.Signatures == nil || m.fault != nil || m.judge == nil {
 		return nil
 	}
 	if d := m.classes.Decide(m.used); !d.Pending {
@@ -74,9 +73,8 @@ func writeLines(w io.Writer, section []byte) {
 // recipients that Discarded returns then. If Content was not called, or takes nothing, a proof
 // that is pending counts as one that holds: the milder verdict.
 func (m *Message) End() Answer {
-	if m.complex {
-		return m.refuse(wire.NewReply(554, fmt.Sprintf("5.6.0 Too many or too complex sender addresses in the header (limit %d); id %s",
-			m.settings.Policy.AddressLimit(), m.id)), smtpfilter.ErrTooManyAddresses)
+	if m.fault != nil {
+		return m.refuse(m.fault.Reply(m.id), m.fault.Err)
 	}
 	if m.verification != nil {
 		m.classes.Finish(m.ctx, m.verification.Finish(), m.used)

@@ -33,8 +33,8 @@ type Message struct {
 	messageID string
 	observed  *smtpfilter.HeaderFindings // the entries that only monitor, as far as they were logged; nil: none
 
-	section      []byte // the header
-	complex      bool   // it has too many senders
+	section      []byte                  // the header
+	fault        *smtpfilter.HeaderFault // of the header
 	verification smtpfilter.Verification
 
 	logged   []string // refusals, see Config.Once

@@ -218,6 +218,40 @@ func TestOnce(t *testing.T) {
 	}
 }
 
+// TestHeaderFault: a field that is too long to be judged refuses the message, unless every
+// recipient is exempt, and other fields may be long.
+func TestHeaderFault(t *testing.T) {
+	long := strings.Repeat("x", 999)
+	for _, c := range []struct {
+		header string
+		to     []string
+		want   string
+	}{
+		{"From: a@clean.example\r\nSubject: " + long + "\r\n", []string{"you@example.net"}, "accept"},
+		{"From: a@clean.example\r\n" + long + "\r\n", []string{"you@example.net"}, "554 5.6.0 Header field From has a line of 999 bytes (limit 998); id ID"},
+		{"From: a@clean.example\r\n" + long + "\r\n", []string{"you@example.net", "abuse@example.net"}, "554 5.6.0 Header field From has a line of 999 bytes (limit 998); id ID"},
+		{"From: a@clean.example\r\n" + long + "\r\n", []string{"postmaster", "abuse@example.net"}, "accept"},
+		{"From: a@clean.example\n" + strings.Repeat(" \n", 6000) + "\n", []string{"you@example.net"}, "554 5.6.0 Header field From too long: 18021 bytes (limit 16384); id ID"},
+	} {
+		d, log, meter := newDoor(t, false)
+		m := d.Begin(t.Context(), Envelope{From: "a@clean.example"})
+		for _, to := range c.to {
+			m.Recipient(to)
+		}
+		m.Header([]byte(c.header), nil)
+		if m.Content() != nil {
+			t.Error("it wants the body")
+		}
+		if got := describe(m, m.End()); got != c.want {
+			t.Errorf("%.40q to %q: %q, want %q", c.header, c.to, got, c.want)
+		}
+		refused := c.want != "accept"
+		if strings.Contains(log.String(), `msg="message refused"`) != refused || slices.Contains(meter.all, "beside:refused") != refused {
+			t.Errorf("%.40q to %q: counted %q, log:\n%s", c.header, c.to, meter.all, log)
+		}
+	}
+}
+
 // TestHeaderTooLarge: a header that is too long to be judged is refused as at the proxy.
 func TestHeaderTooLarge(t *testing.T) {
 	d, log, meter := newDoor(t, false)

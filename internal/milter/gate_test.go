@@ -100,7 +100,7 @@ func settings(t testing.TB) door.Settings {
 		t.Fatal(err)
 	}
 	policy := smtpfilter.Policy{
-		HeaderFields: []string{"From", "Sender"}, MaxHeaderBytes: 4096, MaxAddresses: 5,
+		HeaderFields: []string{"From", "Sender"}, MaxHeaderBytes: 4096, MaxAddresses: 5, MaxFieldBytes: 1500,
 		ExemptRecipients: []string{"abuse@"}, ExemptAuthenticated: true,
 		ExemptClients: []netip.Prefix{netip.MustParsePrefix("192.0.2.9/32"), netip.MustParsePrefix("2001:db8::9/128"), netip.MustParsePrefix("0.0.0.0/32")},
 	}

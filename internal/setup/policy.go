@@ -48,6 +48,7 @@ func policyOf(c *config.Config) smtpfilter.Policy {
 		HeaderFields:     c.Headers.Check,
 		MaxHeaderBytes:   int(c.Headers.MaxBytes),
 		MaxAddresses:     int(c.Headers.MaxAddresses),
+		MaxFieldBytes:    int(c.Headers.MaxFieldBytes),
 		CheckBounces:     c.Headers.CheckBounces,
 		ExemptRecipients: c.Policy.ExemptRecipients,
 		ExemptClients:    c.Policy.ExemptClients,

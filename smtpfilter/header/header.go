@@ -111,6 +111,10 @@ type Result struct {
 	// of them.
 	TooMany bool
 
+	// LongestField and LongestLine are the first of the longest among the named fields,
+	// and among their lines. Both are zero if there is none.
+	LongestField, LongestLine Size
+
 	// MessageID is the value of the first Message-ID field, for logs: without the
 	// space around it, with "?" for what is not printable ASCII, and at most 200
 	// bytes.
@@ -130,13 +134,18 @@ func Senders(section []byte, fields []string) Result {
 func SendersUpTo(section []byte, fields []string, most int) Result {
 	c := collector{fields: fields, states: make([]fieldState, len(fields)), most: most, budget: budget{left: workPerAddress * most}}
 	var res Result
+	var longest sizes
 	idSet := false
 	for s := (splitter{rest: section}); s.next(); {
+		isField := func(field string) bool { return isName(s.name, field) }
+		i := slices.IndexFunc(fields, isField)
+		if i >= 0 {
+			longest.add(fields[i], &s)
+		}
 		if s.lost && !mayHoldAddress(string(s.value)) {
 			continue
 		}
-		isField := func(field string) bool { return isName(s.name, field) }
-		if i := slices.IndexFunc(fields, isField); i >= 0 && !c.full() {
+		if i >= 0 && !c.full() {
 			c.readField(i, unfold(s.value), s.lost)
 		}
 		if !idSet && isName(s.name, "Message-ID") {
@@ -145,6 +154,7 @@ func SendersUpTo(section []byte, fields []string, most int) Result {
 		}
 	}
 	res.Senders, res.Forms, res.Unreadable, res.TooMany = c.senders, c.forms, c.unreadable, c.full()
+	res.LongestField, res.LongestLine = longest.field, longest.line
 	for i, st := range c.states {
 		if st == present {
 			res.Empty = append(res.Empty, fields[i])

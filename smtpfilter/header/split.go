@@ -23,8 +23,10 @@ type splitter struct {
 	name  []byte // of the present field
 	value []byte // still folded
 	lost  bool   // the value is a malformed line
+	lines []byte // those of the name and the value, as written
 
 	lastLine []byte // a malformed line that may be a name, if only white space follows it
+	lastFrom []byte // the section from that line on
 }
 
 // nameSpace has the white space that may come between a name and its colon: two characters
@@ -42,9 +44,10 @@ func (s *splitter) next() bool {
 		case len(content) == 0:
 			s.name = nil
 		case colon >= 0:
+			begin := from
 			s.name = bytes.TrimRight(content[:colon], nameSpace)
-			if len(s.name) == 0 && isSpace(line[0]) {
-				s.name = s.lastLine
+			if len(s.name) == 0 && isSpace(line[0]) && s.lastLine != nil {
+				s.name, begin = s.lastLine, s.lastFrom
 			}
 			s.lastLine = nil
 			start := bytes.IndexByte(line, ':') + 1
@@ -52,11 +55,12 @@ func (s *splitter) next() bool {
 				s.cutLine()
 			}
 			s.value, s.lost = from[start:len(from)-len(s.rest)], false
+			s.lines = begin[:len(begin)-len(s.rest)]
 			return true
 		default:
-			s.lastLine = bytes.TrimRight(content, nameSpace)
+			s.lastLine, s.lastFrom = bytes.TrimRight(content, nameSpace), from
 			if len(s.name) > 0 && !isSeparator(content) {
-				s.value, s.lost = content, true
+				s.value, s.lost, s.lines = content, true, line
 				return true
 			}
 		}

@@ -60,6 +60,21 @@ func rewrittenForms(t testing.TB) []string {
 	return some
 }
 
+// shortForms returns how many of the forms are not too long for a gate: by default it takes no
+// checked field of more than 16,384 bytes, nor one with a line of more than 998.
+func shortForms(forms []string) int {
+	isLong := func(form string) bool {
+		return len(form) > 16<<10 || slices.ContainsFunc(strings.Split(form, "\r\n"), func(line string) bool { return len(line) > 998 })
+	}
+	n := 0
+	for _, form := range forms {
+		if !isLong(form) {
+			n++
+		}
+	}
+	return n
+}
+
 var fieldNoise = regexp.MustCompile(`\([^()]*\)|\s+`)
 
 // listedIn returns the part of the fields that is a listed sender, or "".
