@@ -7,6 +7,8 @@ import (
 	"hash"
 	"io"
 	"iter"
+	"slices"
+	"strings"
 
 	"spamgate/smtpfilter/wire"
 )
@@ -20,8 +22,8 @@ type Digest struct {
 
 // NewDigest returns the Digest of a message with a reverse-path and a header section,
 // which is not dot-stuffed. The caller writes the body in pieces of any length; stuffed
-// says whether they are dot-stuffed. Neither trace fields that relays add nor the command
-// that the client uses (DATA or BDAT) change the Sum.
+// says whether they are dot-stuffed. Neither fields in traceFields nor the command that the
+// client uses (DATA or BDAT) change the Sum.
 func NewDigest(from string, header []byte, stuffed bool) *Digest {
 	h := sha256.New()
 	d := &Digest{h: h, body: h, atStart: true}
@@ -29,13 +31,7 @@ func NewDigest(from string, header []byte, stuffed bool) *Digest {
 		d.body = wire.NewUnstuffer(h)
 	}
 	writeField(d.h, from)
-	if id := bytes.TrimSpace(field(header, "message-id")); len(id) > 0 {
-		for _, name := range []string{"message-id", "date", "subject", "from", "to"} {
-			writeField(d.h, string(field(header, name)))
-		}
-	} else {
-		writeField(d.h, string(untraced(header)))
-	}
+	writeField(d.h, strings.TrimRight(string(untraced(header)), "\r\n"))
 	return d
 }
 
@@ -66,32 +62,34 @@ func (d *Digest) Sum() (s Sum) {
 	return s
 }
 
-// field returns the values of all fields with a name, continuation lines included and
-// without the space around each; nil if there is none.
-func field(header []byte, name string) []byte {
-	var values []byte
-	for f := range fields(header) {
-		if key, value, ok := bytes.Cut(f, []byte(":")); ok && isNamed(key, name) {
-			values = append(append(values, bytes.TrimSpace(value)...), '\n')
-		}
-	}
-	return values
+// traceFields are the fields that relays add, so that they may differ when a client sends a
+// message again. All others are part of the message, unknown ones too: without one of them a
+// message could be taken for another one that was delivered, and be lost. With one field too
+// many in the Sum, recipients only get a copy again.
+//
+// A client sends the same bytes again from its queue, or another relay of its site does, with
+// other trace fields. Exim signs at each attempt, with a new t= in DKIM-Signature and ARC-Seal.
+// Nobody reads a signature, and what it signs is in the Sum.
+var traceFields = []string{
+	"received", "return-path", // RFC 5321, section 4.4
+	"received-spf",                                                    // RFC 7208, section 9.1
+	"authentication-results",                                          // RFC 8601
+	"arc-seal", "arc-message-signature", "arc-authentication-results", // RFC 8617
+	"dkim-signature",             // RFC 6376
+	"delivered-to", "x-received", // of Postfix and qmail, and of Google
 }
 
-// untraced returns all fields except the trace fields that relays add.
+// untraced returns all fields except the trace fields, as written and in their order.
 func untraced(header []byte) []byte {
 	var rest []byte
 	for f := range fields(header) {
 		key, _, ok := bytes.Cut(f, []byte(":"))
-		if !ok || !isNamed(key, "received") && !isNamed(key, "return-path") {
+		name := strings.ToLower(string(bytes.TrimRight(key, " \t")))
+		if !ok || !slices.Contains(traceFields, name) {
 			rest = append(rest, f...)
 		}
 	}
 	return rest
-}
-
-func isNamed(key []byte, name string) bool {
-	return bytes.EqualFold(bytes.TrimRight(key, " \t"), []byte(name))
 }
 
 // fields returns the fields of a header section, with their line ends.

@@ -17,12 +17,12 @@
 //
 // # The same message
 //
-// A message is identified by its [Sum]: SHA-256 of the reverse-path, the fields
-// Message-ID, Date, Subject, From and To, and the body without dot-stuffing. Fields that
-// relays add, such as Received, change nothing. A message with no Message-ID, or an empty
-// one, is identified by all its fields except trace fields, so two reports with the same
-// text and different subjects are two messages. A stranger cannot have mail taken for
-// delivered by knowing the sender and the recipients: the message has to be the same too.
+// A message is identified by its [Sum]: SHA-256 of the reverse-path, all header fields
+// except those that relays add (Received, signatures …), and the body without dot-stuffing.
+// So two messages that differ in Content-Type or Cc only are two. A stranger cannot have mail
+// taken for delivered by knowing the sender and the recipients: the message has to be the same
+// too. A Sum of an older version of the gate, which covered fewer fields, equals none: after
+// an upgrade a message that is sent again may arrive twice.
 //
 // # Which recipients share a transaction
 //
