@@ -182,6 +182,8 @@ func (s *session) begin(t *transaction) nexthop.Transaction {
 		From:   t.from.String(),
 		Params: t.params,
 		ID:     t.id,
+
+		MayLogin: t.settings.PassAuth,
 	}
 	if forwarded := s.conn.Forwarded(); forwarded != s.conn.Client() {
 		logged := nextHopClient(forwarded)

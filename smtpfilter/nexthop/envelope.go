@@ -16,13 +16,14 @@ import (
 //
 // The server may have closed a kept connection just now, or refuse this message on
 // it. If that shows before MAIL is answered, open tries once more on a new
-// connection.
+// connection, and so it does if the server asks for STARTTLS.
 func (t *transaction) open(rcpt, to string, params []string) (reply wire.Reply, err error) {
 	defer func() {
 		if err != nil {
 			t.hop.known.health.noteFailure(t.ctx, err)
 		}
 	}()
+	upgraded := false
 	for fresh := false; ; fresh = true {
 		c, err := t.take(fresh)
 		if err != nil {
@@ -31,7 +32,9 @@ func (t *transaction) open(rcpt, to string, params []string) (reply wire.Reply, 
 		t.attach(c)
 		a, err := t.startMail(rcpt, to, params)
 		err = inStep(StepMail, err)
-		if c.reused && t.ctx.Err() == nil && (a.closedByServer(err) || needsNewConn(err)) {
+		upgrade := errors.Is(err, errUpgraded) && !upgraded && t.login == nil
+		if (upgrade || c.reused && (a.closedByServer(err) || needsNewConn(err))) && t.ctx.Err() == nil {
+			upgraded = upgraded || upgrade
 			t.hop.log.Debug("kept connection to the next hop cannot be used any more",
 				"next_hop", t.hop.String(), "id", t.env.ID, "error", err, "reply", a.mail.String())
 			t.guard()
@@ -80,14 +83,20 @@ func (t *transaction) startMail(rcpt, to string, params []string) (a answers, er
 	if err != nil {
 		return a, err
 	}
-	return t.firstFlight(mail, rcpt)
+	if a, err = t.firstFlight(mail, rcpt); err != nil {
+		return a, err
+	}
+	if reply := a.reply(); !reply.Positive() {
+		err = t.checkSession(reply)
+	}
+	return a, err
 }
 
 // needsNewConn reports whether an error may not occur on a new connection: the next
 // hop refuses another client's identity on this one, or offers more by now.
 func needsNewConn(err error) bool {
 	var refused *ReplyError
-	return errors.As(err, &refused) || errors.Is(err, errXCLIENT) || lacksFeature(err)
+	return errors.As(err, &refused) || isAny(err, []error{errXCLIENT, ErrSession}) || lacksFeature(err)
 }
 
 // lacksFeature reports whether an error says that the next hop does not offer
@@ -111,10 +120,10 @@ func (t *transaction) takeAnswers(a answers) wire.Reply {
 	}
 	if a.mail.Positive() {
 		t.hop.known.health.markUp()
-		return a.rcpt
+	} else {
+		t.refused = a.mail
 	}
-	t.refused = a.mail
-	return a.mail
+	return a.reply()
 }
 
 // answers are the replies to the first flight; zero if none was read.
@@ -125,6 +134,14 @@ type answers struct {
 	// of a transaction or RSET. If MAIL is refused there is no transaction, and
 	// Postfix would log them with the next message.
 	forwarded bool
+}
+
+// reply returns the reply to MAIL if that is a refusal, else to RCPT.
+func (a answers) reply() wire.Reply {
+	if a.mail.Positive() {
+		return a.rcpt
+	}
+	return a.mail
 }
 
 // closedByServer reports whether the server closed the connection before it answered

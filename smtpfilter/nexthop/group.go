@@ -48,11 +48,12 @@ type GroupConfig struct {
 //
 // The first recipient decides which member gets a transaction. A member fails if,
 // before it answers that recipient, it cannot be reached, greets with a refusal,
-// closes the connection, or makes no sense. Then the group tries the next member,
+// closes the connection, makes no sense, or refuses the gate's own session
+// (ErrSession, which takes it down whenever it comes). Then the group tries the next member,
 // and the client notices nothing.
 //
 // The group also tries the next member, without counting a failure, if the member
-//   - answers 421, refuses XCLIENT, refuses in the greeting a client that the PROXY
+//   - answers 421, refuses a client in XCLIENT, refuses in the greeting a client that the PROXY
 //     protocol names, or takes too long over a command while it answers others: this
 //     may be about the one client;
 //   - is a gate that leads back to this one (554 5.4.6) or finds no mail server
@@ -99,6 +100,10 @@ func NewGroup(members []Target, config GroupConfig) (*Group, error) {
 	g.ctx, g.cancel = context.WithCancel(context.Background())
 	for _, target := range members {
 		m := &member{Target: target, group: g}
+		if s, ok := target.(*SMTP); ok {
+			failed := m.failed
+			s.failed.Store(&failed)
+		}
 		g.members = append(g.members, m)
 		m.watch()
 	}

@@ -13,7 +13,7 @@ import (
 // connectOnce opens a connection for a client, or for ourselves if that is nil, up
 // to the last reply to EHLO or HELO.
 func (s *SMTP) connectOnce(ctx context.Context, client *Client) (*conn, error) {
-	mode, began := s.config.TLS.Mode, time.Now()
+	mode, began := s.tlsMode(), time.Now()
 	c, err := s.dial(ctx, client, mode)
 	if errors.Is(err, errTLS) && mode == TLSOpportunistic && ctx.Err() == nil {
 		s.log.Warn("no TLS with the next hop: continuing in plain text", "next_hop", s.String(), "error", err)

@@ -58,7 +58,7 @@ func TestEachMailIsItsClients(t *testing.T) {
 		"any number":               {},
 		"some refused": {Answer: func(c smtptest.Command) string {
 			if c.Verb() == "XCLIENT" && c.Conn%3 == 2 && c.Flight%2 == 0 {
-				return "550 5.7.0 no"
+				return "501 5.5.4 no"
 			}
 			return ""
 		}},

@@ -37,6 +37,11 @@ func (t *transaction) mergedReply() (merged wire.Reply, closing bool, err error)
 			t.replies = replies
 			return wire.Reply{}, false, fmt.Errorf("%d of %d replies came: %w", len(replies), t.accepted, err)
 		}
+		if aboutSession(reply) {
+			t.hop.noteFailed(t.hop.sessionError(t.conn, "", reply, t.env.From), StepReply)
+			reply = wire.NewReply(451, "4.4.1 The mail server behind this gate is not available, try again later")
+		}
+		t.countRefused(1, reply)
 		replies = append(replies, reply)
 		if closing = reply.Code == codeClosing; closing {
 			break

@@ -130,8 +130,13 @@ func (t *transaction) writePart(part func(content) error) error {
 	err := part(t.content)
 	if err != nil {
 		reply, refused := t.earlyRefusal(err)
+		session := refused && aboutSession(reply)
+		if session {
+			err = t.hop.sessionError(t.conn, "", reply, t.env.From)
+		}
 		err = t.fail("message", err)
-		if refused {
+		if refused && !session {
+			t.countRefused(t.accepted, reply)
 			t.err = &ReplyError{Reply: reply, Err: err}
 			err = t.err
 		}
@@ -150,8 +155,7 @@ func (m message) Commit(ctx context.Context) (wire.Reply, error) {
 		return wire.Reply{}, t.fail("message", errors.New("ended twice"))
 	}
 	if reply, err := t.beforeEnd(); err != nil || !reply.IsZero() {
-		t.closeConn()
-		return reply, err
+		return t.refusedEnd(reply, err)
 	}
 	// From here on nothing interrupts: neither ctx, nor Abort, nor a shutdown.
 	if !t.guard() || ctx.Err() != nil {
@@ -159,9 +163,11 @@ func (m message) Commit(ctx context.Context) (wire.Reply, error) {
 	}
 	t.stage = stageEnding
 	reply, intact, err := t.end()
-	if !intact {
-		t.closeConn()
-		return reply, err
+	if !intact || aboutSession(reply) {
+		return t.refusedEnd(reply, err)
+	}
+	if t.replies == nil {
+		t.countRefused(t.accepted, reply)
 	}
 	if reply.Positive() {
 		t.conn.errorCount = 0
@@ -172,6 +178,18 @@ func (m message) Commit(ctx context.Context) (wire.Reply, error) {
 	t.hop.release(t.conn, chunked && !reply.Positive())
 	t.drop()
 	return reply, nil
+}
+
+// refusedEnd closes the connection after the reply to a message, or an error.
+func (t *transaction) refusedEnd(reply wire.Reply, err error) (wire.Reply, error) {
+	if err == nil && aboutSession(reply) {
+		return wire.Reply{}, t.fail("end of message", t.hop.sessionError(t.conn, "", reply, t.env.From))
+	}
+	if err == nil && t.replies == nil {
+		t.countRefused(t.accepted, reply)
+	}
+	t.closeConn()
+	return reply, err
 }
 
 // beforeEnd makes the end ready and checks that the connection is open and quiet: a

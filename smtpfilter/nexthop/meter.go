@@ -36,10 +36,11 @@ const (
 	StepMessage              // the message before its end
 	StepReply                // the reply to the message is lost
 	StepStore                // a Maildir's file
+	StepSession              // any command, if the server refuses the gate's own session
 	numberOfSteps
 )
 
-var stepNames = [...]string{"connect", "tls", "greeting", "identity", "loop", "login", "mail", "data", "message", "reply", "store"}
+var stepNames = [...]string{"connect", "tls", "greeting", "identity", "loop", "login", "mail", "data", "message", "reply", "store", "session"}
 
 // String returns the step's name, as in metrics.
 func (s Step) String() string { return stepNames[s] }
@@ -80,6 +81,8 @@ func inStep(step Step, err error) error {
 func stepOf(err error, step Step) Step {
 	var known *stepError
 	switch {
+	case errors.Is(err, ErrSession):
+		return StepSession
 	case isAny(err, []error{errXCLIENT, ErrNoXCLIENT, errProxied}):
 		return StepIdentity
 	case errors.Is(err, ErrLoop):
@@ -97,6 +100,9 @@ func stepOf(err error, step Step) Step {
 // noteFailed counts the failure of a transaction or a login. If the gate ended it, or the
 // message needs what the next hop does not offer, the next hop has not failed.
 func (s *SMTP) noteFailed(err error, step Step) {
+	if errors.Is(err, ErrSession) {
+		s.noteSession(err)
+	}
 	if !isAny(err, []error{ErrAborted, ErrClosed, ErrNotOffered, ErrRequireTLS, context.Canceled}) {
 		s.config.Meter.Failed(s.name, stepOf(err, step))
 	}

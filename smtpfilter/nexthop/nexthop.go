@@ -7,7 +7,8 @@
 // Message.Commit ends one: any failure before it leaves nothing at the next hop.
 //
 // Replies are those of the next hop, unchanged. An error says that the next hop
-// could not be asked, or made no sense; the client gets a 4xx.
+// could not be asked, made no sense, or refused the gate's own session (ErrSession);
+// the client gets a 4xx.
 package nexthop
 
 import (
@@ -41,6 +42,10 @@ type Envelope struct {
 	From   string   // the validated reverse-path without <>; "" is the null reverse-path
 	Params []string // the parameters of MAIL as received, such as "BODY=8BITMIME"
 	ID     string   // the message's id in our own log
+
+	// MayLogin says that the client can log in through the gate (Authenticator). A
+	// 530 of a next hop that offers AUTH is then its reply, and an error otherwise.
+	MayLogin bool
 
 	// Logged is the client for the next hop's log (XFORWARD), if it is not
 	// Client: a proxy forwards mail for it.

@@ -2,6 +2,7 @@ package nexthop
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -131,6 +132,9 @@ func (s *SMTP) keep(c *conn) {
 // rset resets c and keeps it.
 func (s *SMTP) rset(c *conn) {
 	err := c.reset(s.config.Timeouts.Quit)
+	if errors.Is(err, ErrSession) {
+		s.noteSession(err)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err != nil || s.closed {
@@ -144,7 +148,9 @@ func (s *SMTP) rset(c *conn) {
 func (c *conn) reset(timeout time.Duration) error {
 	c.errorCount++
 	reply, err := c.ask("RSET", timeout, 0)
-	if err == nil && !reply.Positive() {
+	if err == nil && reply.Permanent() {
+		err = fmt.Errorf("%w: RSET refused: %s", ErrSession, quote(reply))
+	} else if err == nil && !reply.Positive() {
 		err = fmt.Errorf("RSET refused: %s", reply)
 	}
 	return err

@@ -130,17 +130,41 @@ func keywords(e wire.Extensions) []string { return slices.Sorted(maps.Keys(e)) }
 
 // Probe connects to learn what the next hop offers and whether it accepts mail: MAIL
 // FROM:<>, then RSET. The connection may be kept for a client. After a failure the
-// last known offers stay.
+// last known offers stay. A refusal that says nothing about clients is no error: the
+// State is then unsure.
 func (s *SMTP) Probe(ctx context.Context) error {
 	if err := s.checkOpen(); err != nil {
 		return err
 	}
-	if err := s.probe(ctx); err != nil {
+	err := s.probe(ctx)
+	if errors.Is(err, errUpgraded) {
+		err = s.probe(ctx)
+	}
+	var unsure unsureError
+	switch {
+	case errors.As(err, &unsure):
+		s.noteUnsure(quote(unsure.reply))
+	case errors.Is(err, ErrSession):
+		s.noteSession(err)
+		return fmt.Errorf("next hop %s: probe: %w", s, err)
+	case err != nil:
 		s.known.health.noteFailure(ctx, err)
 		return fmt.Errorf("next hop %s: probe: %w", s, err)
+	default:
+		s.known.health.markUp()
 	}
-	s.known.health.markUp()
 	return nil
+}
+
+// noteUnsure notes a refusal of a probe that says nothing about clients.
+func (s *SMTP) noteUnsure(reply string) {
+	h := &s.known.health
+	if h.v.Load() != healthRefuses { // only a client's MAIL will tell
+		h.v.Store(healthUnsure)
+	}
+	if before := h.unsure.Swap(&reply); before == nil || *before != reply {
+		s.log.Info("next hop refuses the probe: whether mail of clients can pass is not known", "next_hop", s.String(), "reply", reply)
+	}
 }
 
 // probe does the work of Probe.
@@ -151,10 +175,11 @@ func (s *SMTP) probe(ctx context.Context) error {
 	}
 	err = c.during(ctx, func() error { return s.tryMail(c) })
 	var refused *ReplyError
+	var unsure unsureError
 	switch {
-	case err == nil:
+	case err == nil, errors.As(err, &unsure):
 		s.release(c, false)
-	case errors.As(err, &refused) && refused.Reply.Code != codeClosing, errors.Is(err, ErrNoXCLIENT):
+	case errors.As(err, &refused) && refused.Reply.Code != codeClosing, isAny(err, []error{ErrNoXCLIENT, ErrSession}):
 		s.dismiss(c)
 	default:
 		c.Close()
@@ -214,7 +239,7 @@ func (s *SMTP) logProbe(err error, failing bool) {
 		if s.known.heard.Load() == 0 {
 			text = "next hop cannot be probed: clients get the default offers"
 		}
-	case failing:
+	case failing && s.known.health.v.Load() == healthUp:
 		level, text = slog.LevelInfo, "next hop can be probed again, and takes mail"
 	}
 	s.log.Log(context.Background(), level, text, "next_hop", s.String(), "error", err, "offers", keywords(s.Extensions()))

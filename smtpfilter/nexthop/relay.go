@@ -32,6 +32,15 @@ var stranger = Client{Addr: netip.AddrPortFrom(netip.AddrFrom4([4]byte{192, 0, 2
 // If a stranger named by XCLIENT gets a no, that holds for strangers only: from then
 // on a connection without XCLIENT carries no mail, whatever Identity says.
 func (s *SMTP) CheckRelay(ctx context.Context) (relays bool, reply wire.Reply, err error) {
+	relays, reply, err = s.checkRelay(ctx)
+	if errors.Is(err, errUpgraded) {
+		relays, reply, err = s.checkRelay(ctx)
+	}
+	return relays, reply, err
+}
+
+// checkRelay does the work of CheckRelay.
+func (s *SMTP) checkRelay(ctx context.Context) (relays bool, reply wire.Reply, err error) {
 	client := stranger
 	c, err := s.connect(ctx, &client)
 	if err != nil {
@@ -44,10 +53,12 @@ func (s *SMTP) CheckRelay(ctx context.Context) (relays bool, reply wire.Reply, e
 		if !reply.IsZero() {
 			return undecided(c.verb, reply)
 		}
-		reply, err = c.askRelay()
+		if reply, err = c.askRelay(); c.wantsTLS(reply) {
+			err = s.sessionError(c, "", reply)
+		}
 		return err
 	})
-	if err == nil || errors.Is(err, ErrUndecided) {
+	if err == nil || isAny(err, []error{ErrUndecided, ErrSession}) {
 		c.quit(s.config.Timeouts.Quit)
 	}
 	c.Close()
@@ -77,7 +88,7 @@ func refusesRelay(r wire.Reply) bool {
 func (c *conn) askRelay() (wire.Reply, error) {
 	const mail, rcpt = "MAIL FROM:<>", "RCPT TO:<" + relayProbe + ">"
 	reply, err := c.ask(mail, c.timeouts.Mail, 0)
-	if err == nil && reply.Code == codeLoginFirst && c.offers.Has("AUTH") {
+	if err == nil && c.wantsLogin(reply) {
 		return reply, nil // a submission server: it relays only after a login
 	}
 	if err == nil && !reply.Positive() {
@@ -87,7 +98,7 @@ func (c *conn) askRelay() (wire.Reply, error) {
 		return reply, err
 	}
 	reply, err = c.ask(rcpt, c.timeouts.Rcpt, 0)
-	if err == nil && !reply.Positive() && !refusesRelay(reply) {
+	if session := aboutSession(reply) && !c.wantsLogin(reply); err == nil && !reply.Positive() && (session || !refusesRelay(reply)) {
 		err = undecided(rcpt, reply)
 	}
 	if err == nil {

@@ -54,10 +54,10 @@ type TLSMode uint8
 
 // The modes.
 const (
-	TLSNone          TLSMode = iota
-	TLSOpportunistic         // STARTTLS if it is offered, without verification; plain text if not, or on a new connection after a failure
-	TLSRequired              // STARTTLS with a verified certificate, or no mail
-	TLSImplicit              // TLS from the first byte, with a verified certificate
+	TLSNone          TLSMode = iota // plain text; as TLSOpportunistic once the server has asked for STARTTLS (530)
+	TLSOpportunistic                // STARTTLS if it is offered, without verification; plain text if not, or on a new connection after a failure
+	TLSRequired                     // STARTTLS with a verified certificate, or no mail
+	TLSImplicit                     // TLS from the first byte, with a verified certificate
 )
 
 // TLSConfig says how the next hop's certificate is verified.
@@ -164,7 +164,7 @@ type SMTP struct {
 	config SMTPConfig
 	name   string // see String
 	log    *slog.Logger
-	tls    *tls.Config // nil without TLS
+	tls    *tls.Config // also if TLS is not configured: see startsTLS
 	known  known
 
 	// complaints are the attributes of XFORWARD that were logged as refused or
@@ -174,6 +174,10 @@ type SMTP struct {
 	// xclientRequired is set if the next hop refuses to relay for a stranger
 	// named by XCLIENT: then no connection without XCLIENT may carry mail.
 	xclientRequired atomic.Bool
+
+	startsTLS atomic.Bool                 // the server asks for STARTTLS, and the configuration says nothing of TLS
+	failed    atomic.Pointer[func(error)] // of a Group, which receives what noteSession notes
+	refusals  refusals
 
 	lastClose  atomic.Int64 // when a connection that could carry mail was last closed, or about to be, in ns since 1970
 	lastReply  atomic.Int64 // when the server last replied on any connection, in ns since 1970

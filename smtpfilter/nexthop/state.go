@@ -15,11 +15,24 @@ import (
 type State struct {
 	Target string // its name
 	Up     bool   // mail can pass, as far as is known
-	Known  bool   // the target has answered or failed before
+	Known  bool   // it is known whether mail can pass
+
+	// Unsure is the reply to the last probe if the target refused it, but may take
+	// mail of clients: it learns who they are, or they log in. "" is none.
+	Unsure string
 
 	Passed time.Time // when it last accepted MAIL; zero if that is not known
-	Err    error     // of Check: why the probe failed
+	Err    error     // why the probe of Check failed, or the refusal of the gate's session
+
+	// Recipients is how many recipients of the last 10 minutes the target accepted or
+	// refused for good, and RecipientsRefused how many of them it refused. Warning
+	// says that these are too many.
+	Recipients, RecipientsRefused int
+	Warning                       string
 }
+
+// MayPass reports whether mail can pass, or may: nothing but an unsure probe is known.
+func (s State) MayPass() bool { return s.Known && s.Up || s.Unsure != "" }
 
 // States returns the state of a target, or of a group's members.
 func States(t Target) []State {
@@ -43,9 +56,17 @@ func stateOf(t Target) State {
 	switch t := t.(type) {
 	case *SMTP:
 		s.Up, s.Known = t.known.health.state()
-		if at := t.known.health.passed.Load(); at != 0 {
+		h := &t.known.health
+		if at := h.passed.Load(); at != 0 {
 			s.Passed = time.Unix(0, at)
 		}
+		switch h.v.Load() {
+		case healthUnsure:
+			s.Unsure = *h.unsure.Load()
+		case healthRefuses:
+			s.Err = fmt.Errorf("next hop %s: %w", t, *h.refusal.Load())
+		}
+		s.Recipients, s.RecipientsRefused, s.Warning = t.refusals.lately()
 	case *Maildir:
 		s.Up = t.health.v.Load() != healthDown
 	}
@@ -75,8 +96,9 @@ func checkNow(ctx context.Context, t Target, fresh time.Duration) State {
 		return s
 	}
 	err := p.Probe(ctx)
-	s = stateOf(t)
-	s.Known, s.Up, s.Err = true, err == nil, err
+	if s = stateOf(t); err != nil {
+		s.Known, s.Up, s.Unsure, s.Err = true, false, "", err
+	}
 	return s
 }
 
@@ -86,11 +108,16 @@ func checkNow(ctx context.Context, t Target, fresh time.Duration) State {
 type health struct {
 	v      atomic.Int32
 	passed atomic.Int64 // when MAIL was last accepted, in ns since 1970
+
+	unsure  atomic.Pointer[string] // the last reply to a probe that says nothing about clients
+	refusal atomic.Pointer[error]  // the last one that wraps ErrSession
 }
 
 const (
-	healthUp   = 1
-	healthDown = 2
+	healthUp      = 1
+	healthDown    = 2
+	healthUnsure  = 3 // see State.Unsure
+	healthRefuses = 4 // the server refuses the gate's session, which only an accepted MAIL ends
 )
 
 // markUp notes that MAIL was accepted.
@@ -104,13 +131,13 @@ func (h *health) passedSince(t int64) bool { return h.v.Load() == healthUp && h.
 
 func (h *health) state() (up, known bool) {
 	v := h.v.Load()
-	return v == healthUp, v != 0
+	return v == healthUp, v != 0 && v != healthUnsure
 }
 
 // noteFailure notes the error of a transaction or a probe. Errors about one message,
-// one client or the gate itself say nothing about others.
+// one client or the gate itself say nothing about others. noteSession notes ErrSession.
 func (h *health) noteFailure(ctx context.Context, err error) {
-	if ctx.Err() == nil && !ofClient(err) && !isAny(err, []error{ErrAborted, ErrClosed, errLoggedOut, ErrNotOffered, ErrRequireTLS}) {
+	if ctx.Err() == nil && !ofClient(err) && !isAny(err, []error{ErrAborted, ErrClosed, errLoggedOut, ErrNotOffered, ErrRequireTLS, ErrSession}) {
 		h.v.Store(healthDown)
 	}
 }
@@ -129,11 +156,14 @@ func (s *SMTP) tryMail(c *conn) error {
 	if err != nil {
 		return fmt.Errorf("%w: MAIL: %w", errNoMail, err)
 	}
-	if !reply.Positive() && !s.inconclusive(c, reply) {
+	switch {
+	case reply.Positive():
+	case aboutSession(reply) && !c.wantsLogin(reply):
+		return fmt.Errorf("%w: %w", errNoMail, s.sessionError(c, "MAIL FROM:<> refused: ", reply))
+	case s.inconclusive(c, reply):
+		return unsureError{reply}
+	default:
 		return &ReplyError{Reply: reply, Err: fmt.Errorf("%w: MAIL FROM:<> refused", errNoMail)}
-	}
-	if !reply.Positive() {
-		return nil
 	}
 	c.mails++
 	reply, err = c.ask("RSET", c.timeouts.Hello, 0)
@@ -149,8 +179,10 @@ func (s *SMTP) inconclusive(c *conn, r wire.Reply) bool {
 	if !r.Permanent() {
 		return false
 	}
-	return r.Code == codeLoginFirst && c.offers.Has("AUTH") || s.config.Proxy != 0 || s.usesXCLIENT() && c.offers.Has("XCLIENT")
+	return c.wantsLogin(r) || s.config.Proxy != 0 || s.usesXCLIENT() && c.offers.Has("XCLIENT")
 }
 
-// codeLoginFirst is the reply to commands that need AUTH (RFC 4954, section 6).
-const codeLoginFirst = 530
+// unsureError reports a probe with an inconclusive refusal.
+type unsureError struct{ reply wire.Reply }
+
+func (e unsureError) Error() string { return "probe refused: " + e.reply.String() }

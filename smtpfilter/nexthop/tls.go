@@ -21,16 +21,13 @@ const tlsSessions = 64
 // errTLS is wrapped by the errors of TLS.
 var errTLS = errors.New("no TLS")
 
-// newTLS returns the configuration of the TLS library; nil without TLS.
+// newTLS returns the configuration of the TLS library.
 func newTLS(config TLSConfig, addr string) (*tls.Config, error) {
-	if config.Mode == TLSNone {
-		return nil, nil
-	}
 	name := config.Name
 	if name == "" {
 		name, _, _ = net.SplitHostPort(addr)
 	}
-	verify := config.Mode != TLSOpportunistic
+	verify := config.Mode.verifies()
 	if verify && name == "" && len(config.Pins) == 0 {
 		return nil, errors.New("TLS needs the certificate's name, or a pin")
 	}
@@ -49,6 +46,9 @@ func newTLS(config TLSConfig, addr string) (*tls.Config, error) {
 	}
 	return c, nil
 }
+
+// verifies reports whether the server must prove who it is.
+func (m TLSMode) verifies() bool { return m == TLSRequired || m == TLSImplicit }
 
 // checkPins verifies a server by its public key.
 func checkPins(state tls.ConnectionState, pins [][sha256.Size]byte) error {
@@ -111,7 +111,7 @@ func (s *SMTP) verified(c *conn) bool {
 	if c.tls == nil {
 		return false
 	}
-	if s.config.TLS.Mode != TLSOpportunistic {
+	if s.config.TLS.Mode.verifies() {
 		return true // the handshake has verified it
 	}
 	state := c.tls.ConnectionState()

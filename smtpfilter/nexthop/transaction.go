@@ -216,6 +216,9 @@ func (t *transaction) Rcpt(ctx context.Context, to string, params []string) (wir
 			reply, err = t.conn.ask(rcpt, t.hop.config.Timeouts.Rcpt, 0)
 			err = inStep(StepMail, err)
 		}
+		if err == nil && !reply.Positive() {
+			err = t.checkSession(reply)
+		}
 	default:
 		err = errors.New("called after DATA")
 	}
@@ -229,6 +232,7 @@ func (t *transaction) Rcpt(ctx context.Context, to string, params []string) (wir
 	if reply.Positive() {
 		t.accepted++
 	}
+	t.hop.refusals.add(1, 1, reply, t.env.Client.Addr.Addr(), to, t.env.From)
 	return reply, nil
 }
 
@@ -264,10 +268,14 @@ func (t *transaction) openData(f Format) (Message, wire.Reply, error) {
 	if err == nil && reply.Positive() {
 		err = unexpected(reply)
 	}
+	if err == nil && reply.Code != codeGoOn {
+		err = t.checkSession(reply)
+	}
 	if err != nil {
 		return nil, wire.Reply{}, t.fail("DATA", inStep(StepData, err))
 	}
 	if reply.Code != codeGoOn {
+		t.countRefused(t.accepted, reply)
 		if reply.Code == codeClosing {
 			t.refused = reply
 			t.closeConn()
@@ -278,6 +286,13 @@ func (t *transaction) openData(f Format) (Message, wire.Reply, error) {
 	t.lines = lines{conn: t.conn, w: getWriter(t.conn), raw: f == Raw}
 	t.content, t.stage = &t.lines, stageMessage
 	return message{t}, reply, nil
+}
+
+// countRefused counts accepted recipients for whom the next hop refuses the message after all.
+func (t *transaction) countRefused(recipients int, reply wire.Reply) {
+	if reply.Permanent() {
+		t.hop.refusals.add(0, recipients, reply, t.env.Client.Addr.Addr(), t.env.From)
+	}
 }
 
 // codeGoOn is the positive reply to DATA.

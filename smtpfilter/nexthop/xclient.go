@@ -118,7 +118,11 @@ func (s *SMTP) identify(ctx context.Context, c *conn, client *Client) (refusal w
 		if err != nil {
 			return refusal, fmt.Errorf("XCLIENT: %w", err)
 		}
-		if !reply.Positive() {
+		switch {
+		case reply.Positive():
+		case xclientAboutSession(reply):
+			return refusal, s.sessionError(c, "XCLIENT refused: ", reply)
+		default:
 			return refusal, &ReplyError{Reply: reply, Err: errXCLIENT}
 		}
 	}
@@ -126,6 +130,9 @@ func (s *SMTP) identify(ctx context.Context, c *conn, client *Client) (refusal w
 	var refused *ReplyError
 	if errors.As(err, &refused) {
 		c.errorCount = maxErrors // it must carry nothing else
+		if aboutSession(refused.Reply) {
+			return refusal, s.sessionError(c, c.verb+" refused: ", refused.Reply)
+		}
 		return refused.Reply, nil
 	}
 	if err == nil {
