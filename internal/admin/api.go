@@ -257,7 +257,11 @@ type Published struct {
 // NextHop is one next hop.
 type NextHop struct {
 	Address string `json:"address"`
-	Up      *bool  `json:"up,omitempty"` // nil: not probed
+	Up      *bool  `json:"up,omitempty"` // nil: not known
+
+	// As in NextHopHealth.
+	Recipients        int `json:"recipients"`
+	RecipientsRefused int `json:"recipients_refused"`
 
 	// Listeners are those whose mail goes there; nil: all.
 	Listeners []string `json:"listeners,omitempty"`

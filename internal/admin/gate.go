@@ -22,8 +22,9 @@ type Gate interface {
 	// lately, for some seconds at most.
 	Health(context.Context) Health
 
-	// Ready returns why mail cannot pass, as far as is known, or nil.
-	Ready() error
+	// Ready returns why mail cannot pass, as far as is known, or nil, and warnings about
+	// next hops.
+	Ready() (warnings []string, err error)
 
 	// Rescan checks all list files. Lists whose version on disk is not live are not
 	// an error, but part of the result.

@@ -50,7 +50,8 @@ type FleetHealth struct {
 type MailHealth struct {
 	OK        bool            `json:"ok"`
 	Problems  []string        `json:"problems,omitempty"`
-	Listeners []string        `json:"listeners"` // the addresses that are open
+	Warnings  []string        `json:"warnings,omitempty"` // they do not count for OK: mail can pass
+	Listeners []string        `json:"listeners"`          // the addresses that are open
 	Doors     []Door          `json:"doors,omitempty"`
 	NextHops  []NextHopHealth `json:"next_hops"`
 }
@@ -59,8 +60,14 @@ type MailHealth struct {
 type NextHopHealth struct {
 	Address string     `json:"address"`
 	Up      bool       `json:"up"`
-	Passed  *time.Time `json:"passed,omitempty"` // when it last accepted MAIL
-	Error   string     `json:"error,omitempty"`
+	Unknown bool       `json:"unknown,omitempty"` // not up and not down: it refused a probe, which may not hold for clients
+	Passed  *time.Time `json:"passed,omitempty"`  // when it last accepted MAIL
+	Error   string     `json:"error,omitempty"`   // why it is not up
+
+	// Recipients is how many recipients it accepted or refused for good in the last 10
+	// minutes, and RecipientsRefused how many of them it refused.
+	Recipients        int `json:"recipients"`
+	RecipientsRefused int `json:"recipients_refused"`
 }
 
 // ListsHealth says whether the lists serve what is on disk or at their URL.
@@ -108,8 +115,9 @@ var ProbePaths = []string{"/healthz", "/readyz"}
 
 // Probes returns a handler of /healthz and /readyz, for load balancers and the like. Health is
 // 200 as long as the process answers. Ready returns why mail cannot pass, as far as is known,
-// or nil; its text is a line of the response.
-func Probes(ready func() error) http.Handler {
+// or nil, and warnings; each text is a line of the response. Warnings leave it at 200: 503 would
+// stop the mail that passes.
+func Probes(ready func() (warnings []string, err error)) http.Handler {
 	say := func(w http.ResponseWriter, status int, text string) {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		w.Header().Set("X-Content-Type-Options", "nosniff")
@@ -120,11 +128,16 @@ func Probes(ready func() error) http.Handler {
 	mux := http.NewServeMux() // which takes HEAD with GET, and refuses the rest with 405
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { say(w, http.StatusOK, "ok") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
-		if err := ready(); err != nil {
+		warnings, err := ready()
+		if err != nil {
 			say(w, http.StatusServiceUnavailable, "not ready: "+text.Printable(err.Error()))
 			return
 		}
-		say(w, http.StatusOK, "ready")
+		said := "ready"
+		for _, warning := range warnings {
+			said += "\nwarning: " + text.Printable(warning)
+		}
+		say(w, http.StatusOK, said)
 	})
 	return mux
 }

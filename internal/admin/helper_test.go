@@ -22,6 +22,7 @@ type fakeGate struct {
 	unused   int   // entries to say are unused
 	fail     error // in the midst of them
 	wait     chan struct{}
+	warnings []string
 	notReady error
 }
 
@@ -34,7 +35,7 @@ func (g *fakeGate) Health(context.Context) Health {
 	return Health{Healthy: true, Running: true, PID: 7}
 }
 
-func (g *fakeGate) Ready() error { return g.notReady }
+func (g *fakeGate) Ready() ([]string, error) { return g.warnings, g.notReady }
 
 func (g *fakeGate) Rescan(ctx context.Context) (Rescanned, error) {
 	if g.wait != nil {

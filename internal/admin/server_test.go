@@ -260,13 +260,17 @@ func TestProbes(t *testing.T) {
 		{"HEAD", "/healthz", nil, 200, ""},
 		{"GET", "/readyz", nil, 200, "ready\n"},
 		{"GET", "/readyz", errors.New("next hop a\x1b[2J is down"), 503, "not ready: next hop a?[2J is down\n"},
+		{"GET", "/readyz", nil, 200, "ready\nwarning: next hop a?[2J refused all\nwarning: b\n"},
 		{"HEAD", "/readyz", errors.New("down"), 503, ""},
 		{"POST", "/readyz", nil, 405, "Method Not Allowed\n"},
 		{"DELETE", "/healthz", nil, 405, "Method Not Allowed\n"},
 		{"GET", "/readyz/", nil, 404, ""},
 		{"HEAD", "/v1/status", nil, 405, ""},
 	} {
-		gate.notReady = test.notReady
+		gate.notReady, gate.warnings = test.notReady, nil
+		if strings.Contains(test.body, "warning") {
+			gate.warnings = []string{"next hop a\x1b[2J refused all", "b"}
+		}
 		r, err := http.NewRequest(test.method, "http://gate"+test.path, nil)
 		if err != nil {
 			t.Fatal(err)

@@ -32,20 +32,34 @@ const (
 )
 
 // Ready implements admin.Gate.
-func (g *adminHandler) Ready() error {
+func (g *adminHandler) Ready() (warnings []string, err error) {
 	open := g.open.Load()
 	if open == nil {
-		return errors.New("not listening")
+		return nil, errors.New("not listening")
 	}
 	if problems := open.unreachable(); len(problems) > 0 {
-		return errors.New(problems[0])
+		return nil, errors.New(problems[0])
 	}
 	for _, h := range g.now.Load().hops {
 		if problem, _ := hopProblem(h); problem != "" {
-			return errors.New(problem)
+			return nil, errors.New(problem)
+		}
+		for _, s := range nexthop.States(h.target) {
+			warnings = append(warnings, hopWarnings(s)...)
 		}
 	}
-	return nil
+	return warnings, nil
+}
+
+// hopWarnings says what may be wrong with a next hop, although mail can pass.
+func hopWarnings(s nexthop.State) (warnings []string) {
+	if s.Unsure != "" {
+		warnings = append(warnings, fmt.Sprintf("next hop %s: it is not known whether mail of clients can pass: it refused the probe MAIL FROM:<> with %q", s.Target, s.Unsure))
+	}
+	if s.Warning != "" {
+		warnings = append(warnings, fmt.Sprintf("next hop %s: %s", s.Target, s.Warning))
+	}
+	return warnings
 }
 
 // mailProblem returns why mail cannot pass, if the gate is sure of that, and else "".
@@ -70,7 +84,7 @@ func (g *adminHandler) mailProblem() string {
 func hopProblem(h openHop) (problem string, sure bool) {
 	states := nexthop.States(h.target)
 	switch {
-	case slices.ContainsFunc(states, func(s nexthop.State) bool { return s.Known && s.Up }):
+	case slices.ContainsFunc(states, nexthop.State.MayPass):
 		return "", false
 	case slices.ContainsFunc(states, func(s nexthop.State) bool { return !s.Known }):
 		return "next hop " + h.target.String() + " has not answered yet", false
@@ -115,7 +129,9 @@ func (g *adminHandler) mailHealth(ctx context.Context) *admin.MailHealth {
 		passes := false
 		var down []string
 		for _, s := range group {
-			hop := admin.NextHopHealth{Address: s.Target, Up: s.Up, Passed: report.TimeOrNil(s.Passed)}
+			hop := admin.NextHopHealth{Address: s.Target, Up: s.Up, Unknown: s.Unsure != "", Error: s.Unsure,
+				Passed: report.TimeOrNil(s.Passed), Recipients: s.Recipients, RecipientsRefused: s.RecipientsRefused}
+			m.Warnings = append(m.Warnings, hopWarnings(s)...)
 			if s.Err != nil {
 				hop.Error = s.Err.Error()
 				if errors.Is(s.Err, context.DeadlineExceeded) {
@@ -123,7 +139,7 @@ func (g *adminHandler) mailHealth(ctx context.Context) *admin.MailHealth {
 				}
 			}
 			m.NextHops = append(m.NextHops, hop)
-			passes = passes || s.Up
+			passes = passes || s.Up || hop.Unknown
 			if !s.Up {
 				down = append(down, describeDown(hop))
 			}

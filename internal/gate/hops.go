@@ -100,7 +100,7 @@ func (all nextHops) status(c *config.Config) []admin.NextHop {
 			}
 		}
 		for _, state := range nexthop.States(h.target) {
-			hop := admin.NextHop{Address: state.Target, Listeners: names}
+			hop := admin.NextHop{Address: state.Target, Listeners: names, Recipients: state.Recipients, RecipientsRefused: state.RecipientsRefused}
 			if state.Known {
 				hop.Up = &state.Up
 			}

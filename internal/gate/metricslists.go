@@ -29,7 +29,10 @@ var (
 	descFPR        = desc("filter_false_positive_ratio", "The probability that the filter takes a key for one it may hold that it does not.")
 	descBytes      = desc("filter_size_bytes", "The memory that the filter takes.")
 	descCapacity   = desc("filter_capacity_keys", "How many keys the filter is meant for.")
-	descNextHop    = desc("next_hop_up", "1 if mail can pass to the next hop, as the last mail or probe has shown; 0 if it cannot for one of the listeners.", "next_hop")
+	descNextHop    = desc("next_hop_up", "1 if mail can pass to the next hop, as the last mail or probe has shown; 0 if it cannot for one of the listeners. Missing while it is not known.", "next_hop")
+	descUnknown    = desc("next_hop_unknown", "1 while it is not known whether mail can pass to the next hop: it has not answered yet, or refused a probe in a way that says nothing about clients.", "next_hop")
+	descAnswered   = desc("next_hop_recipients", "Recipients that the next hop accepted or refused for good in the last 10 minutes.", "next_hop")
+	descRefused    = desc("next_hop_recipients_refused", "Those of them that it refused.", "next_hop")
 )
 
 // listMetric is a metric of each list.
@@ -150,7 +153,7 @@ var recipientMetrics = []recipientMetric{
 func (c gateCollector) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		descGeneration, descBuild, descLookups, descMaybes, descFalse, descFilter, descFill, descFPR,
-		descBytes, descCapacity, descNextHop, descHits,
+		descBytes, descCapacity, descNextHop, descUnknown, descAnswered, descRefused, descHits,
 	} {
 		to <- d
 	}
@@ -206,9 +209,13 @@ func (c gateCollector) Collect(to chan<- prometheus.Metric) {
 			send(m.desc, prometheus.GaugeValue, m.value(&s.Recipients[i]), s.Recipients[i].Name)
 		}
 	}
-	up := map[string]float64{}
+	up, unknown, answered, refused := map[string]float64{}, map[string]float64{}, map[string]float64{}, map[string]float64{}
 	for _, hop := range s.NextHops {
+		unknown[hop.Address] += 0
+		answered[hop.Address] += float64(hop.Recipients)
+		refused[hop.Address] += float64(hop.RecipientsRefused)
 		if hop.Up == nil {
+			unknown[hop.Address] = 1
 			continue
 		}
 		if !*hop.Up {
@@ -217,7 +224,9 @@ func (c gateCollector) Collect(to chan<- prometheus.Metric) {
 			up[hop.Address] = 1
 		}
 	}
-	for address, v := range up {
-		send(descNextHop, prometheus.GaugeValue, v, address)
+	for metric, values := range map[*prometheus.Desc]map[string]float64{descNextHop: up, descUnknown: unknown, descAnswered: answered, descRefused: refused} {
+		for address, v := range values {
+			send(metric, prometheus.GaugeValue, v, address)
+		}
 	}
 }

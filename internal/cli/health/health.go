@@ -149,11 +149,15 @@ const (
 	labelKept  = "history "
 	labelFleet = "fleet  "
 	wrong      = "PROBLEM: "
+	suspect    = "WARNING: "
 )
 
 func printMail(w io.Writer, h admin.Health) {
 	for _, problem := range h.Mail.Problems {
 		term.PrintWrapped(w, labelMail+wrong, problem)
+	}
+	for _, warning := range h.Mail.Warnings {
+		term.PrintWrapped(w, labelMail+suspect, warning)
 	}
 	if !h.Mail.OK {
 		return
@@ -171,6 +175,8 @@ func printMail(w io.Writer, h admin.Health) {
 	said := "can pass: listening on " + strings.Join(h.Mail.Listeners, ", ")
 	for _, hop := range h.Mail.NextHops {
 		switch {
+		case hop.Unknown:
+			said += "; " + hop.Address + " answers"
 		case !hop.Up:
 			said += "; " + hop.Address + " is DOWN (" + hop.Error + ")"
 		case hop.Passed != nil:
