@@ -15,6 +15,7 @@ type EximOptions struct {
 	Listen    string // replaces EximListen
 	Rcpt      string // first lines of the ACL for RCPT
 	Banner    string // greeting; "" is Exim's own
+	TLSFor    string // networks that are offered STARTTLS, with a certificate that Exim makes
 	Resolver  string // IP address of the DNS server; "" for none
 }
 
@@ -27,7 +28,7 @@ log_selector = +smtp_protocol_error +smtp_syntax_error +received_sender
 keep_environment =
 host_lookup =
 rfc1413_query_timeout = 0s
-tls_advertise_hosts =
+tls_advertise_hosts = STARTTLS
 smtp_enforce_sync = false
 BANNER
 acl_smtp_rcpt = rcpt
@@ -105,7 +106,7 @@ func StartExim(t testing.TB, o EximOptions) *ChrootServer {
 		banner = "smtp_banner = " + o.Banner
 	}
 	conf := strings.NewReplacer("LISTEN", cmp.Or(o.Listen, EximListen), "ACCEPT", o.Rcpt, "BANNER", banner).Replace(eximConf)
-	fill := strings.NewReplacer("ADDR", addr, "PORT", port, "PROXY", o.ProxyFrom, "RELAY", "<; "+o.RelayFor, "SMARTHOST", smartHost)
+	fill := strings.NewReplacer("ADDR", addr, "PORT", port, "PROXY", o.ProxyFrom, "STARTTLS", o.TLSFor, "RELAY", "<; "+o.RelayFor, "SMARTHOST", smartHost)
 	s.Write("etc/exim4/exim4.conf", fill.Replace(conf))
 	const exim = 61001
 	s.directory("var/spool/exim4", exim)

@@ -15,6 +15,19 @@ func tlsOnly(t *testing.T, more ...string) []string {
 	return append(more, "smtpd_tls_security_level = encrypt", "smtpd_tls_cert_file = "+cert.Cert, "smtpd_tls_key_file = "+cert.Key)
 }
 
+// startTLSOnly starts such a Postfix, and returns where it takes the gate's mail: with a key for
+// PROXY at a service of its own, since the test asks the other one without it.
+func startTLSOnly(t *testing.T, keys string, more ...string) (*harness.Postfix, string) {
+	t.Helper()
+	if !strings.HasPrefix(keys, "proxy") {
+		postfix := harness.StartPostfix(t, harness.Everywhere, tlsOnly(t, more...)...)
+		return postfix, postfix.Addr
+	}
+	addr := harness.FreeAddr(t)
+	service := harness.PostfixSmtpd + "\n" + addr + " inet n - n - - smtpd\n  -o smtpd_upstream_proxy_protocol=haproxy"
+	return harness.StartPostfixService(t, service, harness.Everywhere, tlsOnly(t, more...)...), addr
+}
+
 // hopMetric returns a metric of the only next hop, or -1 if it is missing.
 func hopMetric(t *testing.T, client *http.Client, name string, labels ...string) float64 {
 	t.Helper()
@@ -25,10 +38,10 @@ func hopMetric(t *testing.T, client *http.Client, name string, labels ...string)
 	return harness.MetricValue(t, m, name, labels...)
 }
 
-// TestPostfixWantsTLS has a Postfix that wants TLS, without and with the client's identity
-// (XCLIENT) see it: the gate begins TLS although its configuration does not say so. Where
-// Postfix does not offer STARTTLS, no client receives the 530, and all that watch the gate say
-// that the next hop is down, and why.
+// TestPostfixWantsTLS has a Postfix that takes no mail without TLS, and learns from the gate who
+// the client is, or does not. The gate begins TLS although its configuration does not say so. If
+// Postfix does not offer STARTTLS, no client receives the 530, and all that watch the gate say that
+// the next hop is down, and why.
 func TestPostfixWantsTLS(t *testing.T) {
 	t.Parallel()
 	const refusal = "530 5.7.0 Must issue a STARTTLS command first"
@@ -37,14 +50,15 @@ func TestPostfixWantsTLS(t *testing.T) {
 		keys    string
 	}{
 		"plain":   {},
+		"PROXY":   {keys: `proxy = "v1"`},
 		"XCLIENT": {postfix: []string{"smtpd_authorized_xclient_hosts = 127.0.0.0/8"}, keys: `identity = "xclient"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			t.Run("offered", func(t *testing.T) {
 				t.Parallel()
-				postfix := harness.StartPostfix(t, harness.Everywhere, tlsOnly(t, c.postfix...)...)
-				g := harness.StartGate(t, harness.Setup{NextHop: "smtp://" + postfix.Addr, Keys: map[string]string{"next_hop": c.keys}})
+				postfix, addr := startTLSOnly(t, c.keys, c.postfix...)
+				g := harness.StartGate(t, harness.Setup{NextHop: "smtp://" + addr, Keys: map[string]string{"next_hop": c.keys}})
 				for range 2 {
 					if reply := harness.MustDial(t, g.Addr).MustSend(t, "ann@example.com", harness.Mailbox, harness.SmallMessage("ann@example.com", "TLS")); !strings.HasPrefix(reply, "250") {
 						t.Error(reply)
@@ -62,8 +76,8 @@ func TestPostfixWantsTLS(t *testing.T) {
 			})
 			t.Run("not offered", func(t *testing.T) {
 				t.Parallel()
-				postfix := harness.StartPostfix(t, harness.Everywhere, tlsOnly(t, append(c.postfix, "smtpd_discard_ehlo_keywords = starttls")...)...)
-				g := harness.StartGate(t, harness.Setup{NextHop: "smtp://" + postfix.Addr, Keys: map[string]string{"next_hop": c.keys}, Tables: "[admin]\nmetrics_addr = \"127.0.0.1:0\"\n"})
+				_, addr := startTLSOnly(t, c.keys, append(c.postfix, "smtpd_discard_ehlo_keywords = starttls")...)
+				g := harness.StartGate(t, harness.Setup{NextHop: "smtp://" + addr, Keys: map[string]string{"next_hop": c.keys}, Tables: "[admin]\nmetrics_addr = \"127.0.0.1:0\"\n"})
 				client := harness.MustDial(t, g.Addr)
 				client.Want(t, "MAIL FROM:<ann@example.com>", "250")
 				client.Want(t, "RCPT TO:<"+harness.Mailbox+">", "451 4.4.1")
@@ -88,6 +102,21 @@ func TestPostfixWantsTLS(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// TestEximWantsTLS has an Exim that refuses recipients without TLS, as an ACL can.
+func TestEximWantsTLS(t *testing.T) {
+	t.Parallel()
+	exim := harness.StartExim(t, harness.EximOptions{TLSFor: "*", Rcpt: "deny !encrypted = *\n  message = 530 5.7.0 TLS first"})
+	g := harness.StartGate(t, harness.Setup{NextHop: "smtp://" + exim.Addr})
+	for range 2 {
+		if reply := harness.MustDial(t, g.Addr).MustSend(t, "ann@example.com", harness.Mailbox, harness.SmallMessage("ann@example.com", "TLS")); !strings.HasPrefix(reply, "250") {
+			t.Error(reply)
+		}
+	}
+	if n := len(g.Records("the next hop asks for STARTTLS: the gate uses it from now on, without verification")); n != 1 {
+		t.Errorf("%d lines", n)
 	}
 }
 
