@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"spamgate/internal/smtptest"
+	"spamgate/smtpfilter"
 	"spamgate/smtpfilter/nexthop"
 )
 
@@ -80,5 +81,38 @@ func TestLoginRefused(t *testing.T) {
 		c.reply("250")
 		c.reply("250")
 		c.reply(want)
+	}
+}
+
+// TestRefusedRecipientsCounted has a next hop refuse all recipients: those of the gate's own
+// refusals do not count.
+func TestRefusedRecipientsCounted(t *testing.T) {
+	sink := smtptest.NewSink(t, smtptest.Config{Replies: map[string]string{"RCPT": "550 5.1.1 nobody here"}})
+	hop := newHop(t, nexthop.SMTPConfig{Addr: sink.Addr()})
+	lists := tableJudge{}
+	if err := lists.add("envelope spam@example.com reject"); err != nil {
+		t.Fatal(err)
+	}
+	g := newGate(t, gateOptions{target: hop, checker: lists, policy: smtpfilter.Policy{RecipientDomains: []string{"example.net"}}})
+	send := func(n int, from, to, want string) {
+		t.Helper()
+		for range n {
+			c := dial(t, g.addr)
+			c.reply("220")
+			c.send("HELO client.example\r\nMAIL FROM:<" + from + ">\r\nRCPT TO:<" + to + ">\r\n")
+			c.reply("250")
+			c.reply("250")
+			c.reply(want)
+		}
+	}
+	send(20, "spam@example.com", "b@example.net", "550 5.7.1 <spam@example.com>")
+	send(20, "a@example.com", "b@example.org", "550 5.7.1 <b@example.org> relay")
+	send(49, "a@example.com", "b@example.net", "550 5.1.1 nobody here")
+	if s := nexthop.States(hop)[0]; s.Recipients != 49 || s.RecipientsRefused != 49 || s.Warning != "" {
+		t.Errorf("%+v", s)
+	}
+	send(1, "a@example.com", "b@example.net", "550 5.1.1 nobody here")
+	if s := nexthop.States(hop)[0]; !s.Up || !strings.Contains(s.Warning, `refused 50 of 50 recipients in the last 10 minutes, the last with "550 5.1.1 nobody here"`) {
+		t.Errorf("%+v", s)
 	}
 }

@@ -15,8 +15,10 @@ func TestNowPage(t *testing.T) {
 	started := time.Now().Add(-time.Hour)
 	p.gate.health = admin.Health{
 		Healthy: true, Running: true, Time: time.Now(), Started: &started,
-		Mail: &admin.MailHealth{OK: true, NextHops: []admin.NextHopHealth{{Address: "smtp://192.0.2.25:25", Up: true}, {Address: "smtp://192.0.2.26:25", Error: "connection refused"}}},
+		Mail: &admin.MailHealth{OK: true, NextHops: []admin.NextHopHealth{{Address: "smtp://192.0.2.25:25", Up: true}, {Address: "smtp://192.0.2.26:25", Error: "connection refused"}, {Address: "smtp://192.0.2.27:25", Unknown: true}},
+			Warnings: []string{"next hop smtp://192.0.2.25:25: it refused 46 of 50 recipients"}},
 	}
+	wantText(t, visit(t, p.Console, viewer, "/now", 200), "The gate works", "it refused 46 of 50 recipients", "up smtp://192.0.2.25:25", "down smtp://192.0.2.26:25", "not known smtp://192.0.2.27:25")
 	wantText(t, visit(t, p.Console, viewer, "/now", 200), "Nothing has come in this time.", "blocked", "allowed-for", "file")
 	for range 3 {
 		p.record(refusal("NQWAAAAAAAAA", time.Minute))

@@ -196,8 +196,8 @@ func (d *driver) call(words []string, text string) error {
 			return fmt.Errorf("%v", got)
 		}
 	case "state":
-		up, known := d.hop.known.health.state()
-		if got := map[bool]string{false: "unknown", true: map[bool]string{false: "down", true: "up"}[up]}[known]; got != words[1] {
+		s := stateOf(d.hop)
+		if got := map[bool]string{false: "unknown", true: map[bool]string{false: "down", true: "up"}[s.Up]}[s.Known]; got != words[1] {
 			return errors.New(got)
 		}
 	case "path":

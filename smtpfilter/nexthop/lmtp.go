@@ -38,7 +38,7 @@ func (t *transaction) mergedReply() (merged wire.Reply, closing bool, err error)
 			return wire.Reply{}, false, fmt.Errorf("%d of %d replies came: %w", len(replies), t.accepted, err)
 		}
 		if aboutSession(reply) {
-			t.hop.noteFailed(t.hop.sessionError(t.conn, "", reply, t.env.From), StepReply)
+			t.hop.noteFailed(t.hop.sessionError(t.conn, "", reply), StepReply)
 			reply = wire.NewReply(451, "4.4.1 The mail server behind this gate is not available, try again later")
 		}
 		t.countRefused(1, reply)

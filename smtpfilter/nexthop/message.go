@@ -132,7 +132,7 @@ func (t *transaction) writePart(part func(content) error) error {
 		reply, refused := t.earlyRefusal(err)
 		session := refused && aboutSession(reply)
 		if session {
-			err = t.hop.sessionError(t.conn, "", reply, t.env.From)
+			err = t.hop.sessionError(t.conn, "", reply)
 		}
 		err = t.fail("message", err)
 		if refused && !session {
@@ -183,7 +183,7 @@ func (m message) Commit(ctx context.Context) (wire.Reply, error) {
 // refusedEnd closes the connection after the reply to a message, or an error.
 func (t *transaction) refusedEnd(reply wire.Reply, err error) (wire.Reply, error) {
 	if err == nil && aboutSession(reply) {
-		return wire.Reply{}, t.fail("end of message", t.hop.sessionError(t.conn, "", reply, t.env.From))
+		return wire.Reply{}, t.fail("end of message", t.hop.sessionError(t.conn, "", reply))
 	}
 	if err == nil && t.replies == nil {
 		t.countRefused(t.accepted, reply)

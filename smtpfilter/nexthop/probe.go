@@ -140,29 +140,30 @@ func (s *SMTP) Probe(ctx context.Context) error {
 	if errors.Is(err, errUpgraded) {
 		err = s.probe(ctx)
 	}
-	var unsure unsureError
+	var refused *ReplyError
 	switch {
-	case errors.As(err, &unsure):
-		s.noteUnsure(quote(unsure.reply))
+	case err == nil:
+		s.known.health.markUp()
+		return nil
+	case errors.Is(err, errUnsure) && errors.As(err, &refused):
+		s.noteUnsure(quote(refused.Reply))
+		return nil
 	case errors.Is(err, ErrSession):
 		s.noteSession(err)
-		return fmt.Errorf("next hop %s: probe: %w", s, err)
-	case err != nil:
-		s.known.health.noteFailure(ctx, err)
-		return fmt.Errorf("next hop %s: probe: %w", s, err)
 	default:
-		s.known.health.markUp()
+		s.known.health.noteFailure(ctx, err)
 	}
-	return nil
+	return fmt.Errorf("next hop %s: probe: %w", s, err)
 }
 
 // noteUnsure notes a refusal of a probe that says nothing about clients.
 func (s *SMTP) noteUnsure(reply string) {
 	h := &s.known.health
+	before := h.unsure.Swap(&reply)
 	if h.v.Load() != healthRefuses { // only a client's MAIL will tell
 		h.v.Store(healthUnsure)
 	}
-	if before := h.unsure.Swap(&reply); before == nil || *before != reply {
+	if before == nil || *before != reply {
 		s.log.Info("next hop refuses the probe: whether mail of clients can pass is not known", "next_hop", s.String(), "reply", reply)
 	}
 }
@@ -175,9 +176,8 @@ func (s *SMTP) probe(ctx context.Context) error {
 	}
 	err = c.during(ctx, func() error { return s.tryMail(c) })
 	var refused *ReplyError
-	var unsure unsureError
 	switch {
-	case err == nil, errors.As(err, &unsure):
+	case err == nil:
 		s.release(c, false)
 	case errors.As(err, &refused) && refused.Reply.Code != codeClosing, isAny(err, []error{ErrNoXCLIENT, ErrSession}):
 		s.dismiss(c)

@@ -2,7 +2,6 @@ package nexthop
 
 import (
 	"fmt"
-	"net/netip"
 	"sync"
 	"time"
 
@@ -28,9 +27,7 @@ type refusals struct {
 		minute            int64 // since 1970
 		answered, refused int
 	}
-	last    string                                       // reply
-	clients [suspectFrom * suspectShare / 100]netip.Addr // of the latest refusals
-	next    int                                          // in clients
+	last string // reply
 }
 
 // now returns the present minute.
@@ -41,9 +38,9 @@ func (r *refusals) now() int64 {
 	return time.Now().Unix() / 60
 }
 
-// add counts the reply to recipients of a client. Those that were accepted at RCPT are answered
-// already if the reply is to their message.
-func (r *refusals) add(answered, recipients int, reply wire.Reply, client netip.Addr, addresses ...string) {
+// add counts the reply to recipients. Those that were accepted at RCPT are answered already if the
+// reply is to their message.
+func (r *refusals) add(answered, recipients int, reply wire.Reply) {
 	if !reply.Positive() && !reply.Permanent() {
 		return
 	}
@@ -59,11 +56,7 @@ func (r *refusals) add(answered, recipients int, reply wire.Reply, client netip.
 		return
 	}
 	m.refused += recipients
-	r.last = quote(reply, addresses...)
-	for range min(recipients, len(r.clients)) {
-		r.clients[r.next%len(r.clients)] = client
-		r.next++
-	}
+	r.last = quote(reply)
 }
 
 // lately returns how many recipients were answered and refused in the last ten minutes, and a
@@ -81,19 +74,6 @@ func (r *refusals) lately() (answered, refused int, warning string) {
 	if answered < suspectFrom || refused*100 <= answered*suspectShare {
 		return answered, refused, ""
 	}
-	warning = fmt.Sprintf("it refused %d of %d recipients in the last 10 minutes, the last with %q", refused, answered, r.last)
-	if n := r.mostOfOne(); n > len(r.clients)/2 {
-		warning += fmt.Sprintf("; %d of the last %d refusals were for one client, which may be guessing addresses", n, len(r.clients))
-	}
-	return answered, refused, warning
-}
-
-// mostOfOne returns how many of the latest refusals one client has.
-func (r *refusals) mostOfOne() (most int) {
-	counts := map[netip.Addr]int{}
-	for _, c := range r.clients {
-		counts[c]++
-		most = max(most, counts[c])
-	}
-	return most
+	return answered, refused, fmt.Sprintf("it refused %d of %d recipients in the last 10 minutes, the last with %q; its recipients may be lost, or one client guesses addresses",
+		refused, answered, r.last)
 }

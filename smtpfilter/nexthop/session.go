@@ -3,6 +3,7 @@ package nexthop
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"spamgate/smtpfilter/wire"
@@ -61,13 +62,13 @@ func (t *transaction) checkSession(r wire.Reply) error {
 	if !aboutSession(r) || (t.env.MayLogin || t.login != nil) && t.conn.wantsLogin(r) {
 		return nil
 	}
-	return t.hop.sessionError(t.conn, "", r, t.env.From)
+	return t.hop.sessionError(t.conn, "", r)
 }
 
-// sessionError returns the error for a reply that refuses the session, after a text. If the server asks for
-// STARTTLS, the gate uses it from now on, unless the configuration has said how.
-func (s *SMTP) sessionError(c *conn, text string, r wire.Reply, addresses ...string) error {
-	err := fmt.Errorf("%w: %s%s", ErrSession, text, quote(r, addresses...))
+// sessionError returns the error for a reply that refuses the session, after a text. If the server
+// asks for STARTTLS, the gate uses it from now on, unless the configuration says how.
+func (s *SMTP) sessionError(c *conn, text string, r wire.Reply) error {
+	err := fmt.Errorf("%w: %s%s", ErrSession, text, quote(r))
 	if s.config.TLS.Mode != TLSNone || !c.wantsTLS(r) {
 		return err
 	}
@@ -99,15 +100,13 @@ func (s *SMTP) noteSession(err error) {
 // maxQuote bounds a reply in a text for people, in bytes.
 const maxQuote = 200
 
-// quote returns a reply for the log and for health: printable ASCII, without some addresses,
-// which these may have to hide.
-func quote(r wire.Reply, addresses ...string) string {
-	text := r.String()
-	for _, a := range addresses {
-		if a != "" {
-			text = strings.ReplaceAll(text, a, "...")
-		}
-	}
+// address matches what may be a mail address.
+var address = regexp.MustCompile(`("[^"]*"|[^\s<>()"',;:]*)@[^\s<>()"',;:]+`)
+
+// quote returns a reply for the log and for health: printable ASCII, without addresses, which
+// these may have to hide.
+func quote(r wire.Reply) string {
+	text := address.ReplaceAllString(r.String(), "...")
 	text = strings.Map(func(r rune) rune {
 		if r < ' ' || r > '~' {
 			return '?'

@@ -254,7 +254,14 @@ func TestUnsureProbe(t *testing.T) {
 // TestQuote: a reply in a text is short printable ASCII without the addresses of its message.
 func TestQuote(t *testing.T) {
 	r := wire.NewReply(550, "5.1.1 <b@example.net>: unknown\x1b[31m\x80", strings.Repeat("x", 300))
-	if got := quote(r, "", "b@example.net"); len(got) != 200 || !strings.HasPrefix(got, "550 5.1.1 <...>: unknown?[31m? / xxx") {
+	if got := quote(r); len(got) != 200 || !strings.HasPrefix(got, "550 5.1.1 <...>: unknown?[31m? / xxx") {
 		t.Errorf("%d bytes: %q", len(got), got)
+	}
+	for text, want := range map[string]string{
+		`5.1.1 <"b c"@example.net> no`: `550 5.1.1 <...> no`, "no B+x@Example.NET, sorry": "550 no ..., sorry", "@ alone": "550 @ alone",
+	} {
+		if got := quote(wire.NewReply(550, text)); got != want {
+			t.Errorf("%q", got)
+		}
 	}
 }

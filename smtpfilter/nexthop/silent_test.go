@@ -53,7 +53,7 @@ func TestSilentServer(t *testing.T) {
 			if !errors.Is(err, errSilent) {
 				t.Errorf("error %v", err)
 			}
-			if up, _ := hop.known.health.state(); up && strings.HasPrefix(at, "MAIL") {
+			if stateOf(hop).Up && strings.HasPrefix(at, "MAIL") {
 				t.Error("it is up")
 			}
 		})
@@ -125,7 +125,7 @@ func TestTooSlowReply(t *testing.T) {
 	if !g.members[0].up() {
 		t.Errorf("taken down: %s", log)
 	}
-	if up, known := a.known.health.state(); known && !up {
+	if s := stateOf(a); s.Known && !s.Up {
 		t.Error("no mail can pass to it")
 	}
 }

@@ -55,12 +55,13 @@ func stateOf(t Target) State {
 	s := State{Target: t.String(), Up: true, Known: true}
 	switch t := t.(type) {
 	case *SMTP:
-		s.Up, s.Known = t.known.health.state()
 		h := &t.known.health
+		v := h.v.Load()
+		s.Up, s.Known = v == healthUp, v != 0 && v != healthUnsure
 		if at := h.passed.Load(); at != 0 {
 			s.Passed = time.Unix(0, at)
 		}
-		switch h.v.Load() {
+		switch v {
 		case healthUnsure:
 			s.Unsure = *h.unsure.Load()
 		case healthRefuses:
@@ -129,11 +130,6 @@ func (h *health) markUp() {
 // passedSince reports whether mail can pass and MAIL was accepted since t.
 func (h *health) passedSince(t int64) bool { return h.v.Load() == healthUp && h.passed.Load() >= t }
 
-func (h *health) state() (up, known bool) {
-	v := h.v.Load()
-	return v == healthUp, v != 0 && v != healthUnsure
-}
-
 // noteFailure notes the error of a transaction or a probe. Errors about one message,
 // one client or the gate itself say nothing about others. noteSession notes ErrSession.
 func (h *health) noteFailure(ctx context.Context, err error) {
@@ -161,7 +157,7 @@ func (s *SMTP) tryMail(c *conn) error {
 	case aboutSession(reply) && !c.wantsLogin(reply):
 		return fmt.Errorf("%w: %w", errNoMail, s.sessionError(c, "MAIL FROM:<> refused: ", reply))
 	case s.inconclusive(c, reply):
-		return unsureError{reply}
+		return &ReplyError{Reply: reply, Err: errUnsure}
 	default:
 		return &ReplyError{Reply: reply, Err: fmt.Errorf("%w: MAIL FROM:<> refused", errNoMail)}
 	}
@@ -182,7 +178,5 @@ func (s *SMTP) inconclusive(c *conn, r wire.Reply) bool {
 	return c.wantsLogin(r) || s.config.Proxy != 0 || s.usesXCLIENT() && c.offers.Has("XCLIENT")
 }
 
-// unsureError reports a probe with an inconclusive refusal.
-type unsureError struct{ reply wire.Reply }
-
-func (e unsureError) Error() string { return "probe refused: " + e.reply.String() }
+// errUnsure is wrapped by the error for a probe with an inconclusive refusal.
+var errUnsure = errors.New("probe refused, which may not hold for clients")

@@ -232,7 +232,7 @@ func (t *transaction) Rcpt(ctx context.Context, to string, params []string) (wir
 	if reply.Positive() {
 		t.accepted++
 	}
-	t.hop.refusals.add(1, 1, reply, t.env.Client.Addr.Addr(), to, t.env.From)
+	t.hop.refusals.add(1, 1, reply)
 	return reply, nil
 }
 
@@ -291,7 +291,7 @@ func (t *transaction) openData(f Format) (Message, wire.Reply, error) {
 // countRefused counts accepted recipients for whom the next hop refuses the message after all.
 func (t *transaction) countRefused(recipients int, reply wire.Reply) {
 	if reply.Permanent() {
-		t.hop.refusals.add(0, recipients, reply, t.env.Client.Addr.Addr(), t.env.From)
+		t.hop.refusals.add(0, recipients, reply)
 	}
 }
 
