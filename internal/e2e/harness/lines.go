@@ -28,11 +28,12 @@ func StartLines(t testing.TB, name string, cmd *exec.Cmd) (ask func(line string)
 		cmd.Wait() // its end is no matter
 	})
 	lines := bufio.NewScanner(out)
+	lines.Buffer(nil, 16<<20)
 	return func(line string) string {
 		t.Helper()
 		fmt.Fprintln(in, line)
 		if !lines.Scan() {
-			t.Fatalf("no answer about %s: %v", line, lines.Err())
+			t.Fatalf("no answer about %.500s: %v", line, lines.Err())
 		}
 		return lines.Text()
 	}
