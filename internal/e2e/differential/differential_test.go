@@ -138,7 +138,7 @@ func (r *result) add(outcomes []outcome, seed uint64) {
 			r.lost++
 		}
 		if o.refused() && o.reply[0] != '5' {
-			r.others[o.reply[:min(len(o.reply), 60)]]++
+			r.others[fmt.Sprintf("%.60q, such as -seed %d", o.reply, seed+uint64(i))]++
 		}
 	}
 }

@@ -144,7 +144,7 @@ func (g generator) word(depth int) string {
 	case 12:
 		return g.stray("<", ">", `"`, "(", ")", `\`, ",", ";", ":", "@", ".", "[", "]", "<>", `""`, "()", `\"`, "=?", "?=", "\u3000", "\xa0", "@@", "%", "!")
 	}
-	if !g.chance(6) {
+	if !g.chance(3) {
 		return "Ann"
 	}
 	return g.padding(g.pick(" ", "x", `\"`, "(c)", "=?us-ascii?q?x?= ", "\r\n ", "x ", "\t", "é", ",", "a@b.example,"))

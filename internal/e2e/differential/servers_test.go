@@ -144,7 +144,7 @@ func startMilter(t testing.TB) string {
 // clients is how many clients send at the same time.
 const clients = 4
 
-// A client may send so many messages on a connection, since servers limit refusals.
+// A client sends so many messages on a connection, since servers limit refusals.
 const perConnection = 10
 
 // send sends messages to the system and returns its replies.
@@ -156,21 +156,29 @@ func (s *system) send(t testing.TB, messages []string) []string {
 	for k := range clients {
 		sending.Go(func() {
 			var c *harness.Client
-			for n, i := 0, k; i < len(messages) && errs[k] == nil; n, i = n+1, i+clients {
-				if c == nil || n%perConnection == 0 {
+			left := 0 // messages for the connection
+			for i := k; i < len(messages); {
+				fresh := left == 0
+				if fresh {
 					if c != nil {
 						c.Close()
 					}
 					if c, errs[k] = harness.Dial(s.addr, "127.0.0.2"); errs[k] != nil {
 						return
 					}
+					left = perConnection
 				}
 				reply, err := c.Send("a@clean.example", harness.Mailbox, []byte(messages[i]+body(i)))
+				left--
 				if err != nil || strings.HasPrefix(reply, "421") {
-					c.Close()
-					c, reply = nil, fmt.Sprintf("4 the connection was closed: %s %v", reply, err)
+					left = 0
+					if !fresh {
+						continue // the message before may have ended the connection
+					}
+					reply = fmt.Sprintf("4 the connection was closed: %s %v", reply, err)
 				}
 				replies[i] = reply
+				i += clients
 			}
 			if c != nil {
 				c.Close()
