@@ -160,6 +160,11 @@ func (m *Member) openKV(ctx context.Context, js jetstream.JetStream, name string
 	}
 	storage := jetstream.FileStorage
 	if ttl > 0 {
+		// A server that was restarted has lost it. A gate that only reads leaves it to the others.
+		// The other buckets come before the probe, which needs one of them.
+		if _ = m.wait(brief, m.knowsRights); !m.mayWrite() {
+			return nil, err
+		}
 		storage = jetstream.MemoryStorage
 	}
 	_, err = replicated(func(n int) (jetstream.Stream, error) {

@@ -36,18 +36,21 @@ func (m *Member) learnRights(ctx context.Context) error {
 }
 
 // probe tries what never succeeds, but is permitted or not. If it is not, asyncError gets the
-// answer.
+// answer, and the library would wait for another one: the next connection's probe would be late.
 func (m *Member) probe(ctx context.Context, b *buckets) {
-	m.mu.Lock()
-	link := m.link
-	m.mu.Unlock()
-	ctx, cancel := m.brief(ctx)
+	linked := m.whileLinked(ctx)
+	defer linked.end()
+	ctx, cancel := m.brief(linked)
 	defer cancel()
+	m.wg.Go(func() {
+		_ = m.wait(ctx, m.knowsRights)
+		cancel()
+	})
 	_, err := b.lists.Update(ctx, probeKey, nil, 1)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	answered := errors.Is(err, jetstream.ErrKeyRevisionMismatch) || errors.As(err, new(*jetstream.APIError))
-	if answered && m.link == link {
+	if answered && m.link == linked.link {
 		m.writer = true
 		m.notify()
 	}

@@ -100,6 +100,20 @@ func TestReaderKeepsQuiet(t *testing.T) {
 	s.Stop()
 	s.Restart()
 	works()
+
+	// Alone with servers that have lost the bucket of signs of life, b does not make it.
+	a.stop()
+	s.Stop()
+	s.Restart()
+	var buckets *buckets
+	eventually(t, "b knows again that it only reads", func() (known bool) {
+		var err error
+		buckets, err = b.open()
+		return err == nil && b.counters.connects.Load() == 3 && b.Status().ReadOnly
+	})
+	for range 3 { // the first finds out that the bucket is gone
+		b.show(t.Context(), buckets)
+	}
 	b.stop()
 	if text := log.String(); strings.Contains(text, "do not permit") || !strings.Contains(text, "this gate only reads") {
 		t.Errorf("the log has\n%s", text)
