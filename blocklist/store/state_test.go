@@ -389,9 +389,11 @@ func TestReadOnly(t *testing.T) {
 func TestStateUnusable(t *testing.T) {
 	unusable := map[string]func(t *testing.T, dir string){
 		"a file": func(t *testing.T, dir string) { write(t, dir, "") },
-		"key cut": func(t *testing.T, dir string) {
+		"key cut": func(t *testing.T, dir string) { // and it cannot be set aside
 			must(t, os.Mkdir(dir, 0o755))
 			write(t, filepath.Join(dir, keyName), "short")
+			must(t, os.Chmod(dir, 0o555))
+			t.Cleanup(func() { must(t, os.Chmod(dir, 0o755)) }) // so that an ordinary user can remove it
 		},
 		"read-only": func(t *testing.T, dir string) { must(t, os.Mkdir(dir, 0o555)) },
 	}
