@@ -89,7 +89,10 @@ func (c *collector) scan(value string) {
 func (c *collector) scanOnce(value string) {
 	s := scanner{text: c.budget.clean(value), mode: byGrammar, out: c, budget: &c.budget}
 	s.run()
-	if c.named && !s.malformed || !mayHoldAddress(value) {
+	if !c.guessing {
+		c.plain = c.named
+	}
+	if c.plain && !s.malformed || !mayHoldAddress(value) {
 		return
 	}
 	raw := scanner{text: c.budget.decodeWords(s.text), mode: asRaw, out: c, budget: &c.budget}

@@ -22,20 +22,24 @@ type chain struct {
 	// While setAside is set, addresses that may be part of a name go to aside.
 	aside    []string
 	setAside bool
+	joined   string // the last address with all words after its @ as the domain: Python drops the space
 	budget   *budget
 }
 
 // wantsDomain reports whether the last @ has nothing after it yet.
 func (c *chain) wantsDomain() bool { return c.open && c.cur.empty() }
 
-// routeDomain returns the domain of a chain that is only an @ and a domain, else "".
+// routeDomain returns the domain of a chain that may be a source route, else "".
 func (c *chain) routeDomain() string {
-	if !c.open || !c.prev.empty() || c.cur.empty() {
+	if !c.isDomain() {
 		return ""
 	}
 	_, domain := c.cur.head()
 	return string(domain)
 }
+
+// isDomain reports whether the chain is only an @ and a domain.
+func (c *chain) isDomain() bool { return c.open && c.prev.empty() && !c.cur.empty() }
 
 // touchesDomain reports whether what comes next is in a domain or next to it.
 func (c *chain) touchesDomain() bool {
@@ -77,6 +81,12 @@ func (c *chain) at(found []string) []string {
 // words after the @ are a domain too ("<a@host. example>", a folded domain).
 func (c *chain) end(found []string, closed bool) []string {
 	found = c.appendLast(found, closed)
+	if c.joined = ""; !closed && c.open && !c.prev.empty() && len(c.cur.words) > 1 {
+		_, local := c.prev.tail()
+		if host := cleanHost(string(visible(c.cur.buf))); host != "" && isAtext(host) {
+			c.joined = join(cutLocal(visible(local)), cutDomain(host))
+		}
+	}
 	c.prev.reset()
 	c.cur.reset()
 	c.open, c.row, c.signs = false, c.row[:0], 0

@@ -28,6 +28,7 @@ type collector struct {
 	named    bool              // its value has an address
 	angled   bool              // its value has an address in angle brackets
 	guessing bool              // the present reading is not the first one
+	plain    bool              // the first reading has found an address by the grammar
 	value    []form            // the forms of the present value
 	valueSet map[form]struct{} // the same, if there are many
 
@@ -38,14 +39,16 @@ type collector struct {
 // many is the number of values from which a map is faster than a search.
 const many = 16
 
-// readField reads one value of the field with index i. Lost says that it is a malformed
-// line.
-func (c *collector) readField(i int, value string, lost bool) {
+// readField reads one value of the field with index i, still folded. Lost says that it is a
+// malformed line.
+func (c *collector) readField(i int, folded []byte, lost bool) {
 	c.budget.spend(workPerValue)
 	c.states[i] = max(c.states[i], present)
 	c.field, c.lost, c.named, c.angled = c.fields[i], lost, false, false
 	c.value, c.valueSet = c.value[:0], nil
+	value := unfold(folded)
 	c.read(value)
+	c.guess(folded, value)
 	if c.named || len(c.value) > 0 {
 		c.states[i] = filled
 	}

@@ -152,7 +152,14 @@ func (f form) beside(named, angled bool) bool {
 // says that the chain fills angle brackets.
 func (s *scanner) chainForms(more, closed bool) {
 	c := &s.addrs
-	if s.mode != byGrammar || more && c.wantsDomain() {
+	if s.mode != byGrammar {
+		if c.isDomain() {
+			_, domain := c.cur.head()
+			s.addForm(append([]byte{'@'}, domain...), domainOnly, false)
+		}
+		return
+	}
+	if more && c.wantsDomain() {
 		return
 	}
 	from, to := 0, len(c.cur.words)
@@ -248,6 +255,9 @@ func (s *scanner) addRoute(domain string) {
 		s.budget.exhaust()
 		return
 	}
+	if len(s.route) == 0 {
+		s.routed = len(s.found)
+	}
 	s.route = append(s.route, domain)
 }
 
@@ -277,9 +287,9 @@ func isFullRoute(text string) bool {
 	})
 }
 
-// dropForms removes the forms with indexes from <= i < to, except addresses.
+// dropForms removes the forms with indexes from <= i < to, except addresses and domains alone.
 func (s *scanner) dropForms(from, to int) {
-	kept := slices.DeleteFunc(s.forms[from:to:to], func(f form) bool { return f.kind != spacedAt && f.kind != guessed })
+	kept := slices.DeleteFunc(s.forms[from:to:to], func(f form) bool { return f.kind != spacedAt && f.kind != guessed && f.kind != domainOnly })
 	s.forms = append(s.forms[:from+len(kept)], s.forms[to:]...)
 }
 

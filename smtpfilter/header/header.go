@@ -146,7 +146,7 @@ func SendersUpTo(section []byte, fields []string, most int) Result {
 			continue
 		}
 		if i >= 0 && !c.full() {
-			c.readField(i, unfold(s.value), s.lost)
+			c.readField(i, s.value, s.lost)
 		}
 		if !idSet && isName(s.name, "Message-ID") {
 			idSet = true

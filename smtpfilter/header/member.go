@@ -15,18 +15,21 @@ func (s *scanner) startMember() {
 // endMember decides which of a member's addresses count. Shown says that a reader shows
 // the text of a member without an address.
 func (s *scanner) endMember(shown bool) {
-	if s.mode == byGrammar && len(s.route) > 0 && len(s.found) == s.first && len(s.forms) == s.firstForm {
-		for _, domain := range s.route {
+	if len(s.route) > 0 && (s.unclear || len(s.found) == s.routed) {
+		for _, domain := range s.route { // nothing after the route has another domain
 			s.addForm([]byte("@"+domain), domainOnly, false)
 		}
 	}
 	if s.unclear {
 		s.nameForms(0)
 	} else if s.angle >= 0 && len(s.found) > s.angle {
-		s.forms = append(s.forms[:s.firstForm], s.forms[s.angleForms:]...) // the rest is a display name
+		s.dropForms(s.firstForm, s.angleForms) // the rest is a display name
 		s.guessPhrase()
 	} else if s.angle >= 0 {
 		s.dropForms(s.firstForm, s.angleForms)
+	}
+	if s.unclosed && strings.Contains(s.text[s.member:s.pos], "=?") {
+		s.guessText(s.text[s.member:s.pos], asText)
 	}
 	switch {
 	case s.unclear: // readers may end the member elsewhere, so all of it counts
@@ -38,6 +41,11 @@ func (s *scanner) endMember(shown bool) {
 		}
 	case shown && (s.angle >= 0 || len(s.found) == s.first):
 		s.readText(s.text[s.member:s.pos])
+		if len(s.found) == s.first { // nodemailer looks into its comments
+			s.guessText(s.text[s.member:s.pos], asRaw)
+		}
+	case strings.Contains(s.text[s.member:s.pos], "=?"): // Python looks into them first
+		s.guessText(s.text[s.member:s.pos], asText)
 	}
 	s.startMember()
 }
@@ -54,9 +62,32 @@ func (s *scanner) guessPhrase() {
 		rest := scanner{text: phrase, mode: byGrammar, budget: s.budget}
 		rest.run()
 		found = rest.found
+		s.addDomains(rest.forms)
 	}
 	for _, address := range found {
 		s.forms = append(s.forms, form{text: address, kind: guessed})
+	}
+}
+
+// guessText adds the addresses in a member's text that only some readers look for.
+func (s *scanner) guessText(member string, m mode) {
+	if s.mode != byGrammar || !mayHoldAddress(member) {
+		return
+	}
+	text := scanner{text: s.budget.decodeWords(member), mode: m, budget: s.budget}
+	text.run()
+	for _, address := range text.found {
+		s.forms = append(s.forms, form{text: address, kind: guessed})
+	}
+	s.addDomains(text.forms)
+}
+
+// addDomains adds those of some forms that are not words.
+func (s *scanner) addDomains(forms []form) {
+	for _, f := range forms {
+		if f.kind == domainOnly || f.kind == guessed {
+			s.forms = append(s.forms, f)
+		}
 	}
 }
 

@@ -1,8 +1,10 @@
 package header
 
 import (
+	"bytes"
 	"encoding/base64"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf16"
@@ -84,9 +86,74 @@ func (b *budget) clean(text string) string {
 	}, text)
 }
 
-// isJunk reports whether a character is a control, except tab, or does not decode.
+// isJunk reports whether a character is a control, except tab, or a space that is not ASCII, or
+// does not decode.
 func isJunk(r rune) bool {
-	return r == utf8.RuneError || r != '\t' && unicode.IsControl(r)
+	return r == utf8.RuneError || r != '\t' && unicode.IsControl(r) || r >= utf8.RuneSelf && unicode.IsSpace(r)
+}
+
+// guess reads a value as some readers do that take other marks for its parts: Python ends a
+// quoted string, a comment and an address literal at a fold, and decodes encoded-words with
+// punctuation in them before it looks for addresses.
+func (c *collector) guess(folded []byte, value string) {
+	var texts []string
+	if foldInside(folded) {
+		lines := strings.Split(strings.ReplaceAll(strings.TrimRight(string(folded), "\r\n"), "\r\n", "\n"), "\n")
+		for _, c.budget.reading.junk = range []junkReading{keepJunk, dropJunk} {
+			clean := make([]string, len(lines))
+			for i, line := range lines {
+				clean[i] = c.budget.clean(line)
+			}
+			texts = append(texts, strings.Join(clean, "\r"))
+		}
+		c.budget.reading = reading{}
+	}
+	if hasBrokenWord(value) {
+		texts = append(texts, c.budget.decodeWords(value))
+	}
+	c.guessing = true
+	for _, text := range slices.Compact(texts) {
+		s := scanner{text: text, mode: byGrammar, out: c, budget: &c.budget, folds: true}
+		s.run()
+	}
+	c.guessing = false
+}
+
+// foldInside reports whether a line break may be inside a quoted string, a comment or an address
+// literal: one of these began before it.
+func foldInside(folded []byte) bool {
+	folded = bytes.TrimRight(folded, "\r\n")
+	if !bytes.ContainsRune(folded, '\n') && !bytes.ContainsRune(folded, '\r') {
+		return false
+	}
+	open := 0
+	for i := 0; i < len(folded); i++ {
+		switch folded[i] {
+		case '\\':
+			i++
+		case '"', '(', '[':
+			open++ // it may also close one, or be part of one
+		case '\r', '\n':
+			if open > 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// hasBrokenWord reports whether a value has an encoded-word with punctuation in it that RFC 2047,
+// section 5 does not allow there.
+func hasBrokenWord(value string) bool {
+	if !strings.Contains(value, "=?") {
+		return false
+	}
+	broken := false
+	(&budget{}).replaceWords(value, func(w encodedWord) string {
+		broken = broken || strings.ContainsAny(w.text, `,;:<>"()`)
+		return ""
+	})
+	return broken
 }
 
 // ebcdic decodes EBCDIC. Its code pages agree about letters, digits, dots and hyphens, and put

@@ -46,8 +46,12 @@ type scanner struct {
 	angleStart int  // where its first angle bracket is in text
 	inside     bool // angle brackets are open
 	unclear    bool // they have another bracket or a list in them
+	unclosed   bool // they are not closed
 
-	route []string // the domains of the present source route
+	folds bool // "\r" is a fold, which ends quoted strings, comments and address literals
+
+	route  []string // the domains of the present source route
+	routed int      // the number of addresses in found when it began
 
 	addrs chain
 }
@@ -57,7 +61,9 @@ func (b *budget) scanAs(m mode, text string, found []string) []string {
 	s := scanner{text: text, mode: m, found: found, budget: b}
 	s.run()
 	for _, f := range s.forms {
-		s.found = append(s.found, f.text) // in this mode all forms are addresses
+		if f.kind == spacedAt || f.kind == guessed {
+			s.found = append(s.found, f.text)
+		}
 	}
 	return s.found
 }
@@ -69,6 +75,7 @@ func (s *scanner) run() {
 		s.step()
 	}
 	s.endChain(s.inside)
+	s.unclosed = s.inside
 	s.endMember(true)
 }
 
@@ -78,7 +85,7 @@ func (s *scanner) step() {
 		s.budget.spend(1)
 	}
 	switch c {
-	case ' ', '\t', ')', '"', '(':
+	case ' ', '\t', '\r', ')', '"', '(':
 		if c == '"' && s.quoted() || c == '(' && s.comment() {
 			return
 		}
@@ -115,7 +122,7 @@ func (s *scanner) step() {
 			kept, route := len(s.forms), s.addrs.routeDomain()
 			s.endChain(false)
 			s.pos++
-			if c == ':' { // a group's name or a route comes before a colon
+			if c == ':' { // a group's name or a route comes before a colon; dropForms leaves the route's domain
 				s.dropForms(kept, len(s.forms))
 			}
 			s.endMember(c != ':')
@@ -176,7 +183,10 @@ func (s *scanner) quoted() bool {
 		switch s.text[i] {
 		case '\\':
 			i++
-		case '"':
+		case '"', '\r':
+			if s.text[i] == '\r' && !s.folds {
+				continue
+			}
 			s.malformed = s.malformed || s.addrs.touchesDomain()
 			s.addrs.cur.addQuoted(s.text[s.pos+1 : i])
 			s.pos = i + 1
@@ -200,11 +210,16 @@ func (s *scanner) comment() bool {
 		case '(':
 			depth++
 		case ')':
-			if depth--; depth == 0 {
-				s.addrs.cur.gap(markGap)
-				s.pos = i + 1
-				return true
+			depth--
+		case '\r':
+			if s.folds {
+				depth = 0
 			}
+		}
+		if depth == 0 {
+			s.addrs.cur.gap(markGap)
+			s.pos = i + 1
+			return true
 		}
 	}
 	s.noComment, s.malformed = true, true
@@ -254,6 +269,10 @@ func (s *scanner) endChain(closed bool) {
 	s.addrs.setAside = !s.inside
 	s.found = s.addrs.end(s.found, closed)
 	s.takeAside()
+	if s.addrs.joined != "" {
+		s.forms = append(s.forms, form{text: s.addrs.joined, kind: guessed})
+		s.addrs.joined = ""
+	}
 }
 
 // takeAside adds the addresses that may be part of a name to the forms.

@@ -53,7 +53,7 @@ var withoutJoiners = strings.NewReplacer("\u200c", "", "\u200d", "")
 // have, the part before it counts too, as in a@b.example?subject=x; and so does the
 // address inside 'a@b.example'.
 func appendHost(found []string, local []byte, domain string) []string {
-	odd := strings.IndexFunc(domain, func(r rune) bool { return r < utf8.RuneSelf && !isHostByte(byte(r)) })
+	odd := strings.IndexFunc(domain, isOdd)
 	if odd < 0 {
 		if domain == "" {
 			return found
@@ -62,6 +62,10 @@ func appendHost(found []string, local []byte, domain string) []string {
 	}
 	if isAtext(domain) {
 		found = append(found, join(local, cutDomain(domain)))
+		// Some readers cut what follows a name.
+		if cut := strings.TrimRightFunc(domain, isOdd); cut != domain && strings.ContainsFunc(cut, isOdd) {
+			found = append(found, join(local, cutDomain(cut)))
+		}
 	}
 	host := cutDomain(strings.TrimRight(domain[:odd], "."))
 	if host == "" {
@@ -73,6 +77,9 @@ func appendHost(found []string, local []byte, domain string) []string {
 	}
 	return found
 }
+
+// isOdd reports whether host names do not have an ASCII character.
+func isOdd(r rune) bool { return r < utf8.RuneSelf && !isHostByte(byte(r)) }
 
 // cutLiteral parses the address literal at the start of a domain.
 func cutLiteral(domain []byte) (literal string, rest []byte, ok bool) {
