@@ -168,7 +168,7 @@ func (g generator) address() string {
 	case 2:
 		local, domain = g.pick("evil", "evil", `"evil"`, "Evil", `e\vil`), "addr.example"
 	}
-	address := local + cmp.Or(g.stray("", "", "", "", "%", "@@", "\uff20"), g.pick("@", "@", "@", " @ ", "@(c)", "(c)@", "@\r\n ")) + domain
+	address := local + cmp.Or(g.stray("", "", "", "", "%", "@@", "\uff20", "\xc0"), g.pick("@", "@", "@", " @ ", "@(c)", "(c)@", "@\r\n ")) + domain
 	switch {
 	case g.tame:
 	case g.chance(4):
@@ -184,6 +184,11 @@ func (g generator) address() string {
 // dirty returns a text with bytes in it that readers drop, keep or stop at.
 func (g generator) dirty(text string) string {
 	for range 1 + g.IntN(2) {
+		if g.chance(12) && text != "" { // a server may drop the eighth bit
+			at := g.IntN(len(text))
+			text = text[:at] + string([]byte{text[at] | 0x80}) + text[at+1:]
+			continue
+		}
 		at := g.IntN(len(text) + 1)
 		text = text[:at] + g.pick("\x01", "\x1f", "\x7f", "\v", "\f", "\b", "\x80", "\xff", "\xc2", "\u0085", "\u200b", "\u00ad", "\ufeff", "\u2028", "\u00a0", "\u3000",
 			"(c)", "()", " ", "\t", "\r\n ", "\r\n\t", `\`, `""`, `"`, "=?us-ascii?q??=", "=?us-ascii?q?x?=", ".", "<", ">", ",", ";", ":", "@", "'", "?", "=", "\u202e", "&") + text[at:]
