@@ -51,6 +51,9 @@ func TestDifferential(t *testing.T) {
 		}
 		result.report(t, name, func(messages []string) []outcome { return s.try(t, r, messages) })
 		found += len(result.findings)
+		if result.lost > 0 {
+			t.Errorf("%s: %d messages that were accepted did not arrive", name, result.lost)
+		}
 	}
 }
 

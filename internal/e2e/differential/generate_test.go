@@ -144,8 +144,11 @@ func (g generator) word(depth int) string {
 	case 12:
 		return g.stray("<", ">", `"`, "(", ")", `\`, ",", ";", ":", "@", ".", "[", "]", "<>", `""`, "()", `\"`, "=?", "?=", "\u3000", "\xa0", "@@", "%", "!")
 	}
-	if !g.chance(3) {
+	switch g.IntN(6) {
+	case 0, 1, 2:
 		return "Ann"
+	case 3: // a server that cuts it there makes another address of it
+		return g.padding(g.pick("x", "x ")) + g.pick(" <", " ", "") + "spam@listed.example" + g.pick(".ok.example", "ok.example", "@ok.example", "%ok.example") + g.pick(">", "", " <ok@ok.example>")
 	}
 	return g.padding(g.pick(" ", "x", `\"`, "(c)", "=?us-ascii?q?x?= ", "\r\n ", "x ", "\t", "é", ",", "a@b.example,"))
 }
@@ -229,12 +232,12 @@ func (g generator) encoded(text string) string {
 }
 
 // bounds are sizes at which servers fold, split or cut lines and fields.
-var bounds = []int{10, 76, 78, 100, 250, 500, 990, 998, 998, 1000, 1024, 2048, 2048, 4096, 8192, 16384, 32768, 65536, 102400}
+var bounds = []int{10, 76, 78, 100, 215, 230, 250, 500, 990, 998, 998, 1000, 1024, 2048, 2048, 4096, 8192, 16384, 32768, 65536, 102400}
 
 // size returns a size near a bound, seldom a large one.
 func (g generator) size() int {
 	n := bounds[g.IntN(1+g.IntN(len(bounds)))]
-	return n + g.IntN(9) - 4
+	return n + g.IntN(9+n/20) - 4
 }
 
 // padding returns a text again and again, up to a size near a bound.

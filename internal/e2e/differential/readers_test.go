@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -36,10 +37,14 @@ func startReaders(t testing.TB) *readers {
 	}}
 }
 
-// read returns what the readers see in each message.
+// read returns what the readers see in each message, with lines that end in LF as in a mailbox.
 func (r *readers) read(messages []string) []seen {
 	r.t.Helper()
+	messages = slices.Clone(messages)
 	all := make([]seen, len(messages))
+	for i, m := range messages {
+		messages[i] = strings.ReplaceAll(m, "\r\n", "\n")
+	}
 	for i, m := range messages {
 		all[i] = seen{"Go's net/mail": netMail(m)}
 		for _, ask := range r.lines {

@@ -88,7 +88,7 @@ var systems = map[string]func(t testing.TB) *system{
 // startPostfix starts a Postfix with README's settings for the gate, which drops bounces.
 func startPostfix(t testing.TB, more ...string) *harness.Postfix {
 	t.Helper()
-	service := harness.PostfixSmtpd + "\n  -o smtpd_authorized_xclient_hosts=127.0.0.0/8\n  -o local_header_rewrite_clients="
+	service := harness.PostfixSmtpd + "\n  -o smtpd_authorized_xclient_hosts=127.0.0.0/8\n  -o local_header_rewrite_clients=\nlmtp unix - - n - - lmtp"
 	return harness.StartPostfixService(t, service, harness.Everywhere, append(more, "default_transport = discard", "header_checks =",
 		"smtpd_error_sleep_time = 0", "smtpd_hard_error_limit = 1000")...)
 }
