@@ -40,10 +40,7 @@ func startSystem(t testing.TB, name string) *system {
 }
 
 var systems = map[string]func(t testing.TB) *system{
-	"none": func(t testing.TB) *system {
-		g := startGate(t, "maildir:mail", "")
-		return &system{addr: g.Addr, mail: filepath.Join(g.Dir, "mail/new"), busy: func() bool { return false }}
-	},
+	"none": func(t testing.TB) *system { return startMaildir(t, lists) },
 	"postfix": func(t testing.TB) *system {
 		p := startPostfix(t, "virtual_transport = virtual")
 		return behindPostfix(t, p, filepath.Join(p.Dir, "mail/you/new"))
@@ -85,6 +82,13 @@ var systems = map[string]func(t testing.TB) *system{
 	},
 }
 
+// startMaildir starts a gate that has entries and delivers into a Maildir.
+func startMaildir(t testing.TB, entries string) *system {
+	t.Helper()
+	g := harness.StartGate(t, harness.Setup{Keys: map[string]string{"listen": manyRefusals}, Files: map[string]string{"blocked.txt": entries}})
+	return &system{addr: g.Addr, mail: filepath.Join(g.Dir, "mail/new"), busy: func() bool { return false }}
+}
+
 // startPostfix starts a Postfix with README's settings for the gate, which drops bounces.
 func startPostfix(t testing.TB, more ...string) *harness.Postfix {
 	t.Helper()
@@ -118,12 +122,14 @@ func bracketed(addr string) string {
 	return "[" + host + "]:" + port
 }
 
-// startGate starts a gate with the lists.
+const manyRefusals = "max_refusals = 100_000"
+
+// startGate starts a gate with the lists before a server.
 func startGate(t testing.TB, nextHop, keys string) *harness.Gate {
 	t.Helper()
 	return harness.StartGate(t, harness.Setup{
 		NextHop: nextHop,
-		Keys:    map[string]string{"next_hop": keys, "listen": "max_refusals = 100_000"},
+		Keys:    map[string]string{"next_hop": keys, "listen": manyRefusals},
 		Files:   map[string]string{"blocked.txt": lists},
 	})
 }
