@@ -72,9 +72,7 @@ func (k *session) doorsOn(ctx context.Context, address string) (all []doorResult
 			if r.Records, err = rhsbl.Lookup(set, settings, address); err != nil {
 				return nil, worst, fmt.Errorf("%s: %w", address, err)
 			}
-			for _, record := range r.Records {
-				worst = max(worst, record.Action())
-			}
+			worst = max(worst, rhsbl.Strictest(r.Records))
 			all = append(all, r)
 			continue
 		}

@@ -102,25 +102,39 @@ func (s Settings) dnsLines() []Block {
 	return []Block{
 		s.resolverBlock(),
 		{File: "/etc/postfix/" + mainCF,
-			Do: "For Postfix. If smtpd_recipient_restrictions is there already, add reject_rhsbl_sender to it: after reject_unauth_destination. " +
+			Do: "For Postfix. If smtpd_recipient_restrictions is there already, add the last two lines to it: after reject_unauth_destination. " +
 				`Then run "postfix reload".`,
-			Text: fmt.Sprintf(`# Refuse senders whose domain the gate's lists reject. A resolver that does not answer
-# lets mail pass.
+			Text: fmt.Sprintf(`# Refuse senders whose domain the gate's lists reject; postmaster is reachable (RFC 5321,
+# section 4.5.1). A resolver that does not answer lets mail pass. Postfix does not ask for
+# addresses: an allow entry for one of a listed domain has no effect here.
 smtpd_recipient_restrictions =
     permit_mynetworks,
     permit_sasl_authenticated,
     reject_unauth_destination,
+    check_recipient_access inline:{postmaster@=OK},
     reject_rhsbl_sender %s=127.0.0.2
 `, s.Zone)},
 		{File: "/etc/exim4/exim4.conf.template",
-			Do: `For Exim: in the ACL for RCPT (acl_check_rcpt), after the line that accepts the mail of your own users. Then restart Exim.`,
-			Text: fmt.Sprintf(`# Refuse senders whose domain the gate's lists reject; postmaster is reachable.
+			Do:   `For Exim: in the ACL for RCPT (acl_check_rcpt), after the line that accepts the mail of your own users. Then restart Exim.`,
+			Text: s.eximDNSLines()},
+	}
+}
+
+// eximDNSLines returns a statement for an ACL.
+func (s Settings) eximDNSLines() string {
+	const hash = "${lc:${sha1:${lc:$sender_address}}}"
+	what, allowed, listed := "domain", "", ""
+	if s.HashedZone != "" {
+		what = "domain or address"
+		allowed = fmt.Sprintf("  !dnslists = %s=127.0.1.1/%s\n", s.HashedZone, hash)
+		listed = fmt.Sprintf(" : %s=127.0.0.2/%s", s.HashedZone, hash)
+	}
+	return fmt.Sprintf(`# Refuse senders whose %s the gate's lists reject; postmaster is reachable.
 deny
   message = sender refused: $dnslist_text
   !local_parts = postmaster
-  dnslists = %s=127.0.0.2/$sender_address_domain
-`, s.Zone)},
-	}
+%s  dnslists = %s=127.0.0.2/$sender_address_domain%s
+`, what, allowed, s.Zone, listed)
 }
 
 // rspamdLines returns the lines for rspamd's module rbl.
@@ -128,17 +142,42 @@ func (s Settings) rspamdLines() []Block {
 	return []Block{
 		s.resolverBlock(),
 		{File: "/etc/rspamd/local.d/rbl.conf",
-			Do: `If the file is there already, add the two rules to its section rbls. Then run "rspamadm configtest" and "systemctl reload rspamd".`,
+			Do: `If the file is there already, add the rules to its section rbls. Then run "rspamadm configtest" and "systemctl reload rspamd".`,
 			Text: fmt.Sprintf(`# Ask the gate about the domain and the address of the sender, in the envelope and in
-# From.
+# From. It is not asked about the domain of an address that an allow list lets in.
 rbls {
+  spamgate_allowed {
+    rbl = "%[2]s";
+    ignore_defaults = true;
+    is_whitelist = true;
+    hash = "sha1";
+    selector = {
+      smtp_from = "from('smtp'):addr.lower";
+      mime_from = "from('mime'):addr.lower";
+    }
+    returncodes {
+      SPAMGATE_ADDRESS_ALLOWED = "127.0.1.1";
+    }
+  }
   spamgate_domain {
-    rbl = "%s";
+    rbl = "%[1]s";
     ignore_defaults = true;
     selector = {
-      smtp_from = "from('smtp'):domain.lower";
-      mime_from = "from('mime'):domain.lower";
+      smtp_from = "from('smtp'):addr.lower";
+      mime_from = "from('mime'):addr.lower";
     }
+    process_script = <<EOD
+return function(address, zone, task)
+  local found = task:get_symbol('SPAMGATE_ADDRESS_ALLOWED')
+  for _, option in ipairs(found and found[1].options or {}) do
+    if option:sub(1, #address + 1) == address .. ':' then
+      return nil
+    end
+  end
+  local domain = address:match('[^@]+$')
+  return domain and domain .. '.' .. zone
+end
+EOD;
     returncodes {
       SPAMGATE_REJECT = "127.0.0.2";
       SPAMGATE_DEFER = "127.0.0.3";
@@ -147,7 +186,7 @@ rbls {
     }
   }
   spamgate_address {
-    rbl = "%s";
+    rbl = "%[2]s";
     ignore_defaults = true;
     hash = "sha1";
     selector = {
@@ -166,6 +205,7 @@ rbls {
 		{File: "/etc/rspamd/local.d/rbl_group.conf",
 			Do: "The scores, which rspamd adds up. With the default actions 15 rejects alone.",
 			Text: `symbols = {
+  "SPAMGATE_ADDRESS_ALLOWED" { weight = 0.0; one_shot = true; description = "the gate allows the sender's address"; }
   "SPAMGATE_REJECT" { weight = 15.0; one_shot = true; description = "the gate rejects the sender's domain"; }
   "SPAMGATE_DEFER" { weight = 4.0; one_shot = true; }
   "SPAMGATE_TAG" { weight = 4.0; one_shot = true; }

@@ -28,8 +28,8 @@ type listIndex struct {
 	name    string
 	digest  [32]byte // of the entries
 	key     *segment.Key
-	parents *parents
-	hashes  *hashes // nil without a zone of hashes
+	parents *parents // nil for an allow list: a name that it has is not listed
+	hashes  *hashes  // nil without a zone of hashes
 }
 
 // keepIndex makes the index, and again for each new Set and for new settings, until Shutdown.
@@ -68,7 +68,7 @@ func (s *Server) makeIndex(ctx context.Context, st *state, set *blocklist.Set) *
 			continue
 		}
 		previous := old.list(l.Name)
-		made, err := makeListIndex(ctx, previous, l.Name, seg, key, st.HashedZone != "")
+		made, err := makeListIndex(ctx, previous, &l, seg, key, st.HashedZone != "")
 		if err != nil {
 			if ctx.Err() == nil {
 				s.config.Log.Warn("list not indexed for DNS", "listener", s.config.Name, "list", l.Name, "err", err)
@@ -84,14 +84,14 @@ func (s *Server) makeIndex(ctx context.Context, st *state, set *blocklist.Set) *
 	return x
 }
 
-// serves reports whether a list's entries can be listed in the zones. No question names a
-// recipient.
+// serves reports whether a list's entries can be in the zones: those of an allow list only as
+// hashes. No question names a recipient.
 func (st *state) serves(l *blocklist.ListStats) bool {
 	stage := verdict.Envelope
 	if st.asksHeader() {
 		stage = verdict.AllStages
 	}
-	return l.Type == blocklist.Block && !l.PerRecipient && l.Stages&stage != 0 && (len(st.Lists) == 0 || slices.Contains(st.Lists, l.Name))
+	return (l.Type == blocklist.Block || st.HashedZone != "") && !l.PerRecipient && l.Stages&stage != 0 && (len(st.Lists) == 0 || slices.Contains(st.Lists, l.Name))
 }
 
 // list returns the index of a list; nil if there is none.
@@ -108,13 +108,17 @@ func (x *index) list(name string) *listIndex {
 }
 
 // makeListIndex indexes a list, as far as the previous index is not of the same entries.
-func makeListIndex(ctx context.Context, previous *listIndex, name string, seg *segment.Segment, key *segment.Key, hashed bool) (l listIndex, err error) {
-	l = listIndex{name: name, digest: seg.Digest(), key: key}
+func makeListIndex(ctx context.Context, previous *listIndex, list *blocklist.ListStats, seg *segment.Segment, key *segment.Key, hashed bool) (l listIndex, err error) {
+	l = listIndex{name: list.Name, digest: seg.Digest(), key: key}
 	same := previous != nil && previous.digest == l.digest && *previous.key == *key
-	if same {
+	switch {
+	case list.Type != blocklist.Block:
+	case same && previous.parents != nil:
 		l.parents = previous.parents
-	} else if l.parents, err = newParents(ctx, seg, key); err != nil {
-		return l, err
+	default:
+		if l.parents, err = newParents(ctx, seg, key); err != nil {
+			return l, err
+		}
 	}
 	switch {
 	case !hashed:
@@ -135,7 +139,7 @@ func (s *Server) mayHaveBelow(st *state, domain string) bool {
 		return true
 	}
 	for i := range x.lists {
-		if x.lists[i].parents.mayContain(x.lists[i].key.Hash([]byte(domain))) {
+		if p := x.lists[i].parents; p != nil && p.mayContain(x.lists[i].key.Hash([]byte(domain))) {
 			return true
 		}
 	}
@@ -168,7 +172,7 @@ func (s *Server) findHash(st *state, name string) found {
 		if err != nil {
 			return found{failed: isFailure(err)}
 		}
-		return st.found(v)
+		return st.foundAddress(v)
 	}
 	return found{}
 }

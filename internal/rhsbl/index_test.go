@@ -119,7 +119,7 @@ func TestIndexKept(t *testing.T) {
 	settings := zonesOf()
 	s := newServer(t, lists, settings)
 	before := s.index.Load()
-	if len(before.lists) != 2 || before.list("from") != nil || before.list("allowed") != nil {
+	if len(before.lists) != 3 || before.list("from") != nil || before.list("allowed").parents != nil || before.list("first").parents == nil {
 		t.Fatalf("%+v", before.lists)
 	}
 	writeFile(t, filepath.Join(dir, "second"), "b@two.example\nx@two.example\n")

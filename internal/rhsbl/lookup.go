@@ -5,8 +5,6 @@ import (
 	"crypto/sha1"
 	"encoding/hex"
 	"fmt"
-	"strconv"
-	"strings"
 
 	"spamgate/blocklist"
 	"spamgate/blocklist/judge"
@@ -23,13 +21,24 @@ type Record struct {
 
 // Action returns the action that A stands for, Accept if the name is not listed.
 func (r Record) Action() verdict.Action {
-	last := strings.TrimPrefix(r.A, "127.0.0.")
 	for action, code := range codes {
-		if code != 0 && last == strconv.Itoa(int(code)) {
+		if code != 0 && r.A == address(code).String() {
 			return verdict.Action(action)
 		}
 	}
 	return verdict.Accept
+}
+
+// Strictest returns the strictest action of the records about one sender. It is Accept if its
+// address is allowed: that counts for a program that asks both zones.
+func Strictest(records []Record) (worst verdict.Action) {
+	for _, r := range records {
+		if r.A == address(allowed).String() {
+			return verdict.Accept
+		}
+		worst = max(worst, r.Action())
+	}
+	return worst
 }
 
 // Lookup returns what a server with some settings answers about a sender from a Set: in the
@@ -78,7 +87,7 @@ func (st *state) lookupAddress(set *blocklist.Set, address string) (found, error
 		}
 		if held {
 			v, err := st.judge(verdict.ReadAddress, address)
-			return st.found(v), err
+			return st.foundAddress(v), err
 		}
 	}
 	return found{}, nil
@@ -89,7 +98,7 @@ func (f found) record(name string) Record {
 	if f.code == 0 {
 		return Record{Name: name}
 	}
-	return Record{name, fmt.Sprintf("127.0.0.%d", f.code), f.text}
+	return Record{name, address(f.code).String(), f.text}
 }
 
 // fixed is a Store whose Set does not change.

@@ -82,6 +82,19 @@ func TestAction(t *testing.T) {
 	}
 }
 
+// TestStrictest: an allowed address counts more than the listed domain.
+func TestStrictest(t *testing.T) {
+	lists, _ := openStore(t,
+		testList{store.List{Name: "allowed", Type: blocklist.Allow}, "friend@spam.example\n"},
+		testList{store.List{Name: "blocked", Action: verdict.Reject}, "spam.example\n"})
+	for address, want := range map[string]verdict.Action{"friend@spam.example": verdict.Accept, "a@spam.example": verdict.Reject, "a@b.example": verdict.Accept} {
+		records, err := Lookup(lists.Set(), zonesOf(), address)
+		if got := Strictest(records); err != nil || got != want {
+			t.Errorf("%s: %v, %v of %+v, want %v", address, got, err, records, want)
+		}
+	}
+}
+
 // TestWithoutMessage: there is no message that proves a sender, and no recipient. An allow entry
 // that wants a proof spares a name, and entries for recipients list none.
 func TestWithoutMessage(t *testing.T) {

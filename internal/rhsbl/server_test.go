@@ -39,12 +39,12 @@ func said(r *dns.Msg) string {
 // TestAnswers asks for names of both zones. Hash marks have the sum made of what follows.
 func TestAnswers(t *testing.T) {
 	lists, _ := openStore(t,
-		block("blocked", "spam.example  # bulk mail ## found by me\n@exact.example\n*.wild.example\nuser@one.example # phishing\n!ham.spam.example\n!@half.spam.example\ndeep.er.still.example\n"),
+		block("blocked", "spam.example  # bulk mail ## found by me\n@exact.example\n*.wild.example\nuser@one.example # phishing\n!ham.spam.example\n!@half.spam.example\n!press@one.example\ndeep.er.still.example\n"),
 		testList{store.List{Name: "later", Action: verdict.Defer}, "slow.example # hidden\n"},
 		testList{store.List{Name: "marked", Action: verdict.Tag, PublicReason: true}, "bulk.example # caf\u00e9\n"},
 		testList{store.List{Name: "dropped", Action: verdict.Discard}, "gone.example\n"},
 		testList{store.List{Name: "tried", Action: verdict.Monitor}, "tried.example\n"},
-		testList{store.List{Name: "allowed", Type: blocklist.Allow}, "friend@one.example\ngood.slow.example\n"},
+		testList{store.List{Name: "allowed", Type: blocklist.Allow}, "friend@one.example\ngood.slow.example\nx.four.example\n"},
 		testList{store.List{Name: "from", Action: verdict.Reject, Stages: verdict.Header}, "from.example\n"},
 	)
 	s := newServer(t, lists, zonesOf())
@@ -95,7 +95,10 @@ func TestAnswers(t *testing.T) {
 
 		{"#user@one.example.hash.test", "A", "NOERROR 127.0.0.2"},
 		{"#user@one.example.hash.test", "TXT", `NOERROR "list blocked (phishing)"`},
-		{"#friend@one.example.hash.test", "A", "NXDOMAIN SOA"},
+		{"#press@one.example.hash.test", "A", "NXDOMAIN SOA"},
+		{"#friend@one.example.hash.test", "A", "NOERROR 127.0.1.1"},
+		{"#friend@one.example.hash.test", "TXT", `NOERROR "list allowed allows this address"`},
+		{"four.example.bl.test", "A", "NXDOMAIN SOA"}, // an allow list lists no names
 		{"#any@spam.example.hash.test", "A", "NXDOMAIN SOA"},
 		{"test.hash.test", "A", "NOERROR 127.0.0.2"},
 		{"invalid.hash.test", "A", "NXDOMAIN SOA"},

@@ -35,14 +35,14 @@ func (s *Server) fill(st *state, r *dns.Msg) Outcome {
 		}
 	case q.Qtype == dns.TypeA || q.Qtype == dns.TypeANY: // one set of many will do: RFC 8482, section 4.1
 		header.Rrtype = dns.TypeA
-		r.Answer = []dns.RR{&dns.A{Hdr: header, A: net.IP{127, 0, 0, found.code}}}
+		r.Answer = []dns.RR{&dns.A{Hdr: header, A: address(found.code)}}
 	case q.Qtype == dns.TypeTXT:
 		r.Answer = []dns.RR{&dns.TXT{Hdr: header, Txt: textStrings(found.text)}}
 	}
 	if len(r.Answer) == 0 {
 		r.Ns = []dns.RR{s.soa(st, zone, s.config.Store.Set().Generation())} // RFC 2308, section 3
 	}
-	if found.code == 0 {
+	if found.code == 0 || found.code == allowed {
 		return NotListed
 	}
 	return Listed
@@ -85,14 +85,21 @@ const unlisted = `\`
 
 // found is what there is under a name.
 type found struct {
-	code   byte   // the last byte of A; 0: not listed
+	code   uint16 // the last two bytes of A; 0: not listed
 	text   string // of TXT
 	exists bool   // the name has no records, but there may be names below it
 	failed bool   // the lists could not be asked
 }
 
-// codes are the last bytes of A.
-var codes = [...]byte{verdict.Accept: 0, verdict.Reject: 2, verdict.Defer: 3, verdict.Tag: 4, verdict.Discard: 5}
+// codes are the last two bytes of A.
+var codes = [...]uint16{verdict.Accept: 0, verdict.Reject: 2, verdict.Defer: 3, verdict.Tag: 4, verdict.Discard: 5}
+
+// allowed is the code of an address that an allow list lets in. Patterns for 127.0.0.x, as many
+// programs have them for listed names, do not match it.
+const allowed = 1<<8 | 1
+
+// address returns the address of a code.
+func address(code uint16) net.IP { return net.IP{127, 0, byte(code >> 8), byte(code)} }
 
 // find looks a name up. It is that of a domain or of a hash.
 func (s *Server) find(st *state, zone, name string) found {
@@ -149,6 +156,15 @@ func ask(j verdict.Judge, m *verdict.Message, q verdict.Query) (verdict.Verdict,
 
 // asksHeader reports whether lists whose only stage is header are asked: those that are named.
 func (st *state) asksHeader() bool { return len(st.Lists) > 0 }
+
+// foundAddress returns what there is for the verdict on an address. A program that asks both zones
+// lets the address in although its domain is listed, if an allow list does so without a proof.
+func (st *state) foundAddress(v verdict.Verdict) found {
+	if v.Action == verdict.Accept && !v.Match.IsZero() && v.Match.ProvenBy == 0 {
+		return found{code: allowed, text: "list " + smtpfilter.PublicText(v.Match.List) + " allows this address"}
+	}
+	return st.found(v)
+}
 
 // found returns what there is for a verdict.
 func (st *state) found(v verdict.Verdict) found {

@@ -43,7 +43,7 @@ func (o *initOptions) completeDoor() error {
 
 // hashedZone returns the zone for the hashes of addresses, which rspamd asks for.
 func (o *initOptions) hashedZone() string {
-	if o.server != mailservers.Rspamd {
+	if !o.server.AsksDNS() {
 		return ""
 	}
 	return "hash-" + o.zone

@@ -5,13 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
+	"spamgate/blocklist/sender"
 	"spamgate/internal/cli"
+	"spamgate/internal/config"
 	"spamgate/internal/listedit"
 	"spamgate/internal/listfiles"
 	"spamgate/internal/term"
@@ -219,6 +222,9 @@ func (e *edit) describeAddition(n listedit.NewEntry, a listedit.Addition) addedE
 	if domain, ok := coversTenants(a.New); ok && !a.New.Exception {
 		d.Remarks = append(d.Remarks, "strangers have names of their own below "+domain+", and it covers them all;", "list theirs, or @"+domain+" for that name alone")
 	}
+	if e.list.Type == "allow" && !e.isSeen(a.New.Kind) {
+		d.Remarks = append(d.Remarks, "no door sees it: mail is judged only over DNS, which answers for domains,", "and with hashed_zone for addresses; see docs/dns-server.md")
+	}
 	switch {
 	case a.New.Exception && a.Opposite != nil:
 		d.Remarks = append(d.Remarks, fmt.Sprintf("it cancels line %d, which may as well go", a.Opposite.Line))
@@ -241,6 +247,23 @@ func unlikeShown(reason string) (remarks []string) {
 		remarks = append(remarks, fmt.Sprintf("clients see the first %d characters of the reason, not the last %d", len(shown), over))
 	}
 	return append(remarks, "(what they are not to see goes into --note)")
+}
+
+// isSeen reports whether a listener or a door can obey an entry of the list, which is an allow list.
+// In a zone of domains only entries for domains have an effect, in one of hashes also those for
+// addresses.
+func (e *edit) isSeen(kind sender.Kind) bool {
+	ofDomain := kind == sender.KindAtDomain || kind == sender.KindDomain || kind == sender.KindSubdomains
+	return len(e.config.Listeners) > 0 || slices.ContainsFunc(e.config.Doors(), func(d config.Door) bool {
+		if len(d.Lists) > 0 && !slices.Contains(d.Lists, e.list.Name) {
+			return false
+		}
+		if d.Table != config.TableDNSServer {
+			return true
+		}
+		s := e.config.DNSServers[d.Index]
+		return !e.list.PerRecipient && (ofDomain && s.Zone != "" || kind == sender.KindAddress && s.HashedZone != "" && len(e.list.ProvenBy) == 0)
+	})
 }
 
 // describeRelations adds to the report which other entries, of any list, match the same

@@ -14,12 +14,12 @@ import (
 )
 
 // publisher is a gate that only publishes its lists. Names are for the zone of the domains,
-// hash.example.org has the addresses.
+// hash-bl.example.org has the addresses.
 const publisher = `[[dns_server]]
 name = "dns"
 addr = "%s"
 zone = "bl.example.org"
-hashed_zone = "hash.example.org"
+hashed_zone = "hash-bl.example.org"
 ttl = "1s"
 `
 
@@ -30,27 +30,30 @@ func publish(t *testing.T, addr string) *harness.Gate {
 		Listen: harness.NoListener, Tables: fmt.Sprintf(publisher, addr),
 		Lists: harness.BlockedLists + "[[list]]\nname = \"good\"\npath = \"good.txt\"\ntype = \"allow\"\n",
 		Files: map[string]string{
-			"blocked.txt": "spam.example  # bulk mail ## a private note\nphisher@big.example\nfriend@big.example\n",
-			"good.txt":    "good.spam.example\nfriend@big.example\n",
+			"blocked.txt": "spam.example  # bulk mail ## a private note\nphisher@big.example # bulk mail\nfriend@big.example\n",
+			"good.txt":    "good.spam.example\nfriend@big.example\nann@spam.example\n",
 		},
 	})
 	doorAddr(g, "dns")
 	return g
 }
 
-// dnsSenders are the senders of the tests: whether their domain is listed, and the address.
+// dnsSenders are the senders of the tests: whether their domain is listed, the address, and
+// whether the address is allowed.
 var dnsSenders = []struct {
-	sender          string
-	domain, address bool
+	sender                   string
+	domain, address, allowed bool
 }{
-	{"a@spam.example", true, false},
-	{"a@SUB.Spam.Example", true, false},
-	{"a@good.spam.example", false, false},
-	{"a@clean.example", false, false},
-	{"phisher@big.example", false, true},
-	{"Phisher@Big.Example", false, true},
-	{"friend@big.example", false, false},
-	{"other@big.example", false, false},
+	{"a@spam.example", true, false, false},
+	{"a@SUB.Spam.Example", true, false, false},
+	{"a@good.spam.example", false, false, false},
+	{"a@clean.example", false, false, false},
+	{"phisher@big.example", false, true, false},
+	{"Phisher@Big.Example", false, true, false},
+	{"friend@big.example", false, false, true},
+	{"other@big.example", false, false, false},
+	{"ann@spam.example", true, false, true},
+	{"Ann@Spam.Example", true, false, true},
 }
 
 // resolver gives the test, and the programs that it starts, a DNS server of their own, and
@@ -68,8 +71,9 @@ func resolver(t *testing.T) (host string) {
 	return host
 }
 
-// compareRCPT sends MAIL and RCPT from each sender. A refusal has the reason.
-func compareRCPT(t *testing.T, addr string) {
+// compareRCPT sends MAIL and RCPT from each sender. A refusal has the reason. Each reaches
+// postmaster (RFC 5321, section 4.5.1). Some servers ask for addresses, too.
+func compareRCPT(t *testing.T, addr string, asksHashed bool) {
 	t.Helper()
 	for _, s := range dnsSenders {
 		c := harness.MustDial(t, addr)
@@ -78,8 +82,17 @@ func compareRCPT(t *testing.T, addr string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if refused := strings.HasPrefix(reply, "5"); refused != s.domain || refused != strings.Contains(reply, "list blocked (bulk mail)") || strings.Contains(reply, "private") {
+		want := s.domain
+		if asksHashed {
+			want = (s.domain || s.address) && !s.allowed
+		}
+		if refused := strings.HasPrefix(reply, "5"); refused != want || refused != strings.Contains(reply, "list blocked (bulk mail)") || strings.Contains(reply, "private") {
 			t.Errorf("%s: %s", s.sender, reply)
+		}
+		for _, postmaster := range []string{"postmaster@example.org", "Postmaster@Example.org", "Postmaster"} {
+			if reply, err := c.Ask("RCPT TO:<" + postmaster + ">"); err != nil || strings.Contains(reply, "list blocked") {
+				t.Errorf("%s to <%s>: %s, %v", s.sender, postmaster, reply, err)
+			}
 		}
 		c.Ask("QUIT")
 		c.Close()
@@ -92,7 +105,7 @@ func TestExampleDNSPostfix(t *testing.T) {
 	resolver(t)
 	e := harness.OpenDoorExample(t, "dns", "--zone", "bl.example.org")
 	p := harness.StartPostfix(t, harness.Nowhere, strings.Split(e.Lines(1), "\n")...)
-	compareRCPT(t, p.Addr)
+	compareRCPT(t, p.Addr, false)
 }
 
 // TestExampleDNSExim tries what it prints for Exim.
@@ -101,7 +114,7 @@ func TestExampleDNSExim(t *testing.T) {
 	host := resolver(t)
 	e := harness.OpenDoorExample(t, "dns", "--zone", "bl.example.org")
 	x := harness.StartExim(t, harness.EximOptions{Resolver: host, Rcpt: e.Lines(2) + "\n"})
-	compareRCPT(t, x.Addr)
+	compareRCPT(t, x.Addr, true)
 }
 
 // rblRules ask in every way that rspamd knows.
@@ -109,9 +122,9 @@ const rblRules = `	local_exclude_ip_map = [];
 	default_exclude_local = false;
 	rbls {
 		domain { symbol = "DOMAIN"; rbl = "bl.example.org"; selector = "from('smtp'):domain"; disable_monitoring = true; }
-		sha1 { symbol = "SHA1"; rbl = "hash.example.org"; hash = "sha1"; selector = "from('smtp'):addr.lower"; disable_monitoring = true; }
-		md5 { symbol = "MD5"; rbl = "hash.example.org"; hash = "md5"; replyto = true; disable_monitoring = true; }
-		base32 { symbol = "BASE32"; rbl = "hash.example.org"; hash = "sha1"; hash_format = "base32"; replyto = true; disable_monitoring = true; }
+		sha1 { rbl = "hash-bl.example.org"; hash = "sha1"; selector = "from('smtp'):addr.lower"; disable_monitoring = true; returncodes { SHA1 = "127.0.0.2"; SHA1_ALLOWED = "127.0.1.1"; } }
+		md5 { rbl = "hash-bl.example.org"; hash = "md5"; replyto = true; disable_monitoring = true; returncodes { MD5 = "127.0.0.2"; MD5_ALLOWED = "127.0.1.1"; } }
+		base32 { rbl = "hash-bl.example.org"; hash = "sha1"; hash_format = "base32"; replyto = true; disable_monitoring = true; returncodes { BASE32 = "127.0.0.2"; BASE32_ALLOWED = "127.0.1.1"; } }
 	}
 `
 
@@ -123,11 +136,20 @@ func TestRspamdRBL(t *testing.T) {
 	r := startRspamd(t, server, rblRules, "")
 	for _, s := range dnsSenders {
 		var want []string
+		if s.allowed {
+			want = append(want, "BASE32_ALLOWED")
+		}
+		if s.address {
+			want = append(want, "BASE32")
+		}
 		if s.domain {
 			want = append(want, "DOMAIN")
 		}
+		if s.allowed {
+			want = append(want, "MD5_ALLOWED", "SHA1_ALLOWED")
+		}
 		if s.address {
-			want = append(want, "BASE32", "MD5", "SHA1")
+			want = append(want, "MD5", "SHA1")
 		}
 		if _, got := r.ask(t, s.sender, "Reply-To: <"+s.sender+">"); !slices.Equal(got, want) {
 			t.Errorf("%s: %q, want %q", s.sender, got, want)

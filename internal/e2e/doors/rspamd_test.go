@@ -49,7 +49,9 @@ func TestExampleRspamd(t *testing.T) {
 	e := harness.OpenDoorExample(t, "rspamd", "--zone", "bl.example.org")
 	g := e.StartDoor()
 	resolver := startDnsmasq(t, e.Do[0])
+	const allowed = "SPAMGATE_ADDRESS_ALLOWED" // without a score
 	r := startRspamd(t, resolver, e.Lines(1), e.Lines(2))
+	g.Command(t, 0, "lists", "add", "friend@spam.example", "--list", "allowed-file", "--reason", "we want these")
 	for _, test := range []struct{ envelope, from, symbol string }{
 		{"a@example.com", "a@example.com", ""},
 		{"spammer@example.com", "a@example.com", "SPAMGATE_ADDRESS_REJECT"},
@@ -57,10 +59,16 @@ func TestExampleRspamd(t *testing.T) {
 		{"x@mail.spam.example", "a@example.com", "SPAMGATE_REJECT"},
 		{"a@example.com", "x@spam.example", "SPAMGATE_REJECT"},
 		{"x@other.example", "y@other.example", ""},
+		{"friend@spam.example", "a@example.com", allowed},
+		{"friend@spam.example", "friend@spam.example", allowed},
+		{"a@example.com", "Friend@Spam.Example", allowed},
+		{"friend@spam.example", "x@spam.example", allowed + " SPAMGATE_REJECT"},
+		{"x@spam.example", "friend@spam.example", allowed + " SPAMGATE_REJECT"},
+		{"friend@spam.example", "spammer@example.com", allowed + " SPAMGATE_ADDRESS_REJECT"},
 	} {
 		action, symbols := r.ask(t, test.envelope, "From: <"+test.from+">")
 		want := "reject"
-		if test.symbol == "" {
+		if test.symbol == "" || test.symbol == allowed {
 			want = "no action"
 		}
 		if action != want || strings.Join(symbols, " ") != test.symbol {
