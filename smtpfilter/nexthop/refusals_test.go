@@ -86,9 +86,8 @@ func TestRefusalsOfServer(t *testing.T) {
 				t.Fatal(name, err)
 			}
 		}
-		if m, _, err := tx.Data(t.Context(), Stuffed); m != nil {
-			_, err = m.Commit(t.Context())
-			if err != nil {
+		if m, _, _ := tx.Data(t.Context(), Stuffed); m != nil {
+			if _, err := m.Commit(t.Context()); err != nil {
 				t.Fatal(name, err)
 			}
 		}

@@ -140,6 +140,29 @@ func TestSessionRefusedLMTP(t *testing.T) {
 	}
 }
 
+// TestSessionRefusedChunk: a chunk before the last one is refused.
+func TestSessionRefusedChunk(t *testing.T) {
+	for _, extensions := range [][]string{{"CHUNKING"}, {"CHUNKING", "PIPELINING"}} {
+		sink := smtptest.NewSink(t, smtptest.Config{Extensions: extensions, Replies: map[string]string{"BDAT 131072": "503 5.5.1 not now"}})
+		hop := newSMTP(t, SMTPConfig{Addr: sink.Addr()})
+		_, m, err := beginAs(hop, Raw)
+		if err != nil {
+			t.Fatal(err)
+		}
+		line := []byte(strings.Repeat("x", 1022) + "\r\n")
+		for range 400 {
+			if _, err = m.Write(line); err != nil {
+				break
+			}
+		}
+		var early *ReplyError
+		if !errors.Is(err, ErrSession) || errors.As(err, &early) || States(hop)[0].Up || len(sink.Messages()) > 0 {
+			t.Errorf("error %v, state %+v", err, States(hop)[0])
+		}
+		m.Abort()
+	}
+}
+
 // TestSessionRefusedReset: what a server says to RSET reaches nobody, and it is down.
 func TestSessionRefusedReset(t *testing.T) {
 	sink := sessionSink(t, "RSET", "530 5.7.0 Must issue a STARTTLS command first", false)
