@@ -31,7 +31,8 @@ var endlessAuth = wire.NewReply(554, "5.5.0 Authentication ended: too many chall
 // Authenticate passes a client's AUTH command on, over a connection that has the
 // client's identity and ends with the Login. If the login fails, it ends at once. If
 // the next hop does not offer AUTH to the client, the error wraps ErrNotOffered.
-// After 20 challenges the connection is closed and the reply is 554.
+// After 20 challenges the connection is closed and the reply is 554. If the server asks for
+// STARTTLS, Authenticate begins again with it.
 //
 // No error and no log has what the client sent. The reply has it if the next hop
 // repeats it there.
@@ -57,6 +58,10 @@ func (s *SMTP) Authenticate(ctx context.Context, client Client, args string, ask
 		return err
 	})
 	switch {
+	case err == nil && c.wantsTLS(reply) && s.tlsMode() == TLSNone:
+		_ = s.sessionError(c, "AUTH: ", reply) // the mode for the next connection
+		s.dismiss(c)
+		return s.Authenticate(ctx, client, args, ask)
 	case err == errEndlessAuth:
 		c.Close()
 		s.log.Warn("AUTH ended after too many challenges", "next_hop", s.String(), "challenges", maxAuthRounds)

@@ -53,7 +53,7 @@ func (c *conn) wantsLogin(r wire.Reply) bool {
 
 // wantsTLS reports whether a server that offers STARTTLS asks for it.
 func (c *conn) wantsTLS(r wire.Reply) bool {
-	return r.Code == codeLoginFirst && c.tls == nil && c.offers.Has("STARTTLS") && !c.wantsLogin(r)
+	return (r.Code == codeLoginFirst || r.Code == codeEncryptFirst) && c.tls == nil && c.offers.Has("STARTTLS") && !c.wantsLogin(r)
 }
 
 // checkSession returns an error if a reply is about the session. A 530 that asks for a login is
