@@ -26,7 +26,7 @@ import (
 //	policy KEY VALUE…                     see setPolicy
 //	limit N                               the largest message in bytes
 //	tls offered|required|implicit         with a certificate that the client trusts
-//	auth                                  the gate passes AUTH on
+//	auth [required]                       the gate passes AUTH on, and may require a login
 //	id ID                                 the gate's name in paths, which its next hop does not receive
 //	trusted PREFIX, proxy PREFIX          who may use XCLIENT and XFORWARD, who begins with PROXY
 //	normalize PREFIX                      whose bare newlines the gate normalizes

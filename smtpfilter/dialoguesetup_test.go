@@ -79,7 +79,7 @@ func (s *scene) listen(verb, arg string) (err error) {
 		}
 		s.wire.TLS, s.wire.TLSMode = smtptest.ServerTLS(), mode
 	case "auth":
-		s.auth = true
+		s.auth, s.wire.RequireAuth = true, arg == "required"
 	case "id":
 		s.id, s.next.GateID = arg, arg
 	case "trusted":

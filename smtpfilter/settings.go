@@ -66,6 +66,10 @@ type Settings struct {
 	// PassAuth passes AUTH on to the next hop, if it is a nexthop.Authenticator.
 	PassAuth bool
 
+	// RequireAuth refuses mail before a login: see wire.Config.AuthRequired. It needs
+	// PassAuth.
+	RequireAuth bool
+
 	// Limiter bounds what a client may do; nil means no limits.
 	Limiter *limit.Limiter
 
@@ -85,6 +89,9 @@ func (s *Settings) Validate() error {
 	}
 	if s.TLS == nil && s.TLSMode != wire.TLSOffered {
 		errs = append(errs, errors.New("smtpfilter.Settings.TLSMode requires TLS, and Settings.TLS is nil: set it to a configuration with a certificate"))
+	}
+	if s.RequireAuth && !s.PassAuth {
+		errs = append(errs, errors.New("smtpfilter.Settings.RequireAuth requires PassAuth, without which nobody can log in: set both"))
 	}
 	for _, v := range []struct {
 		name  string
@@ -179,6 +186,7 @@ func (l *Listener) wireConfig(s *Settings) wire.Config {
 		RejectPregreet:  s.RejectPregreet,
 		Normalize:       s.Normalize,
 		MinDataRate:     s.MinDataRate,
+		AuthRequired:    s.RequireAuth,
 
 		Extensions:   func(*wire.Conn) wire.Extensions { return l.settings.Load().NextHop.Extensions() },
 		Connected:    l.connected,

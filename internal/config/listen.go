@@ -55,10 +55,10 @@ type Endpoint struct {
 	TLSCert Files `toml:"tls_cert"`
 	TLSKey  Files `toml:"tls_key"`
 
-	// Auth is "pass" if AUTH goes to the next hop. A Listener with "pass" has
-	// TLS, and its next hop is an SMTP server on this machine or with verified
-	// TLS.
-	Auth string `toml:"auth" oneof:"none,pass"`
+	// Auth says whether AUTH goes to the next hop, see Logins. With AuthRequire no
+	// mail is accepted before a login. Unless it is "none", a Listener has TLS, and
+	// its next hop is an SMTP server on this machine or with verified TLS.
+	Auth string `toml:"auth" oneof:"none,pass,require"`
 
 	ExemptAuthenticated bool     `toml:"exempt_authenticated"` // do not judge the mail of authenticated clients
 	NameLookup          bool     `toml:"name_lookup"`          // look up clients in DNS if the next hop receives their names
@@ -101,6 +101,12 @@ type Endpoint struct {
 
 	LimitsExempt []netip.Prefix `toml:"limits_exempt"` // clients without Limits and without a tarpit
 }
+
+// AuthRequire is the value of Auth that requires a login.
+const AuthRequire = "require"
+
+// Logins reports whether clients can log in.
+func (e Endpoint) Logins() bool { return e.Auth != "none" }
 
 // Limits are those of the listener, of one client address, of one network (/24 and
 // /48), and of one login; 0: none. Connections are open ones, the others are per minute.

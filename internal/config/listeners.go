@@ -8,11 +8,8 @@ import (
 	"spamgate/internal/text"
 )
 
-// Values that several checks of listeners use.
-const (
-	tlsNone  = "none"
-	authPass = "pass"
-)
+// tlsNone is the value of tls without TLS.
+const tlsNone = "none"
 
 // listen checks [listen] and the [[listener]] tables: each table's values, then
 // the listeners that they define.
@@ -250,10 +247,10 @@ func (d *document) listenerTLS(l *listenerTable) {
 // listenerAuth checks that the next hop knows the passwords of clients, and that
 // they never travel in clear text.
 func (d *document) listenerAuth(l *listenerTable) {
-	if l.Auth != authPass {
+	if !l.Logins() || d.failedBelow(d.keyPath(l.path, "auth")) {
 		return
 	}
-	path, value := l.path+".auth", `"pass"`+d.origin(l.path, "auth")
+	path, value := l.path+".auth", fmt.Sprintf("%q%s", l.Auth, d.origin(l.path, "auth"))
 	if l.TLS == tlsNone {
 		d.fail(path, value+" needs TLS, so that nobody can read the passwords", `write tls = "required", "implicit" or "starttls", or auth = "none"`)
 		return
@@ -310,7 +307,7 @@ func (d *document) listenerMaildir(l *listenerTable) {
 func (d *document) unusedKeys(all []*listenerTable) {
 	set, used := map[string]string{}, map[string]bool{} // by path; set holds the keys
 	for _, l := range all {
-		tls, logins := l.TLS != tlsNone, l.Auth == authPass || len(l.TrustedProxies) > 0
+		tls, logins := l.TLS != tlsNone, l.Logins() || len(l.TrustedProxies) > 0
 		for key, is := range map[string]struct{ set, used bool }{
 			"tls_cert":                    {len(l.TLSCert) > 0, tls},
 			"tls_key":                     {len(l.TLSKey) > 0 && len(l.TLSCert) == 0, tls},
@@ -331,9 +328,9 @@ func (d *document) unusedKeys(all []*listenerTable) {
 		case "tls_key":
 			hint = `write tls = "starttls", "required" or "implicit", and tls_cert = "FILE", or remove the line`
 		case "exempt_authenticated":
-			what, hint = `true has no effect if nobody can log in`, `write auth = "pass", or remove the line`
+			what, hint = `true has no effect if nobody can log in`, `write auth = "require" or "pass", or remove the line`
 		case "login_messages_per_minute", "login_recipients_per_minute":
-			what, hint = `has no effect if nobody can log in`, `write auth = "pass", or remove the line`
+			what, hint = `has no effect if nobody can log in`, `write auth = "require" or "pass", or remove the line`
 		}
 		if !used[path] {
 			d.fail(path, what, hint)

@@ -45,6 +45,7 @@ func (g *gate) announce() {
 		g.log.Warn(warning)
 	}
 	g.logWarnings(g.config)
+	g.warnLogins()
 }
 
 // addresses returns the addresses of the open listeners.

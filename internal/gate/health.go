@@ -148,6 +148,7 @@ func (g *adminHandler) mailHealth(ctx context.Context) *admin.MailHealth {
 			m.Problems = append(m.Problems, strings.Join(down, "; "))
 		}
 	}
+	m.Problems = append(m.Problems, loginProblems(g.now.Load().config, hops)...)
 	m.OK = len(m.Problems) == 0
 	return m
 }

@@ -34,6 +34,8 @@ func (g *gate) reload(ctx context.Context, file string) {
 		return
 	}
 	g.logWarnings(g.config)
+	g.hops.learnOffers(ctx)
+	g.warnLogins()
 	g.logState("reloaded")
 }
 

@@ -58,7 +58,9 @@ func DescribeListener(l config.Listener, addrs []string) []string {
 	case "implicit":
 		parts = append(parts, "TLS")
 	}
-	if l.Auth == "pass" {
+	if l.Auth == config.AuthRequire {
+		parts = append(parts, "AUTH required")
+	} else if l.Logins() {
 		parts = append(parts, "AUTH")
 	}
 	if len(l.Lists) > 0 {

@@ -20,7 +20,8 @@ func Settings(c *config.Config, l config.Listener) smtpfilter.Settings {
 	s := smtpfilter.Settings{
 		Policy:          Policy(c, l),
 		NoNames:         !l.NameLookup,
-		PassAuth:        l.Auth == "pass",
+		PassAuth:        l.Logins(),
+		RequireAuth:     l.Auth == config.AuthRequire,
 		MaxMessageBytes: l.MaxMessageBytes,
 		CommandTimeout:  l.CommandTimeout,
 		DataTimeout:     l.DataTimeout,

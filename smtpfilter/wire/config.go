@@ -65,6 +65,10 @@ type Config struct {
 	// other replies than 4xx and 5xx become 454.
 	Auth func(c *Conn, args string, ask func(challenge Reply) (line string, err error)) Reply
 
+	// AuthRequired refuses mail from a client that is not Authenticated, and whose
+	// login no trusted proxy has named with XCLIENT.
+	AuthRequired bool
+
 	// TrustedProxies may use XCLIENT and XFORWARD.
 	TrustedProxies []netip.Prefix
 

@@ -19,7 +19,7 @@ import (
 //	next KEYWORD…             what the next hop offers too, with parameters after '='; "next -" for nothing
 //	limit N, recipients N, errors N
 //	tls offered|required|implicit
-//	auth                      Config.Auth is the test's: see authenticate
+//	auth [required]           Config.Auth is the test's: see authenticate; Config.AuthRequired
 //	trusted PREFIX, proxy PREFIX
 //	delay DURATION, reject    the greeting delay; the server refuses clients that do not wait for it
 //	refuse ADDRESS REPLY      Config.Connected refuses this client

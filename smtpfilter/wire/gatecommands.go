@@ -41,8 +41,8 @@ func (c *Conn) execute(cmd Command, line []byte) bool {
 }
 
 // checkSequence returns the reply to a command that must not come yet: before TLS if
-// it is required (RFC 3207, section 4), or before HELO or EHLO, which TLS and XCLIENT
-// make necessary again.
+// it is required (RFC 3207, section 4), before HELO or EHLO, which TLS and XCLIENT
+// make necessary again, or before a login if it is required (RFC 4954, section 6).
 func (c *Conn) checkSequence(cmd Command) Reply {
 	if c.cfg.TLSMode == TLSRequired && c.tls == nil {
 		switch cmd.Verb {
@@ -55,6 +55,12 @@ func (c *Conn) checkSequence(cmd Command) Reply {
 		switch cmd.Verb {
 		case "MAIL", "RCPT", "DATA":
 			return NewReply(503, "5.5.1 Send EHLO first")
+		}
+	}
+	if c.cfg.AuthRequired && !c.authed && c.Client().Login == "" {
+		switch cmd.Verb {
+		case "MAIL", "RCPT", "DATA", "VRFY":
+			return NewReply(530, "5.7.0 Authentication required")
 		}
 	}
 	return Reply{}

@@ -89,7 +89,7 @@ func (g *testGate) setUp(l smtptest.Line) (err error) {
 		g.cfg.TLS = smtptest.ServerTLS()
 		g.cfg.TLSMode = map[string]wire.TLSMode{"offered": wire.TLSOffered, "required": wire.TLSRequired, "implicit": wire.TLSImplicit}[arg]
 	case "auth":
-		g.cfg.Auth = g.authenticate
+		g.cfg.Auth, g.cfg.AuthRequired = g.authenticate, arg == "required"
 	case "trusted":
 		g.cfg.TrustedProxies = append(g.cfg.TrustedProxies, netip.MustParsePrefix(arg))
 	case "proxy":

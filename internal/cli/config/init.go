@@ -46,10 +46,11 @@ func newInitCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "init --for SERVER",
 		Short: "Write a configuration for your mail server",
-		Long: `Write a configuration of at most 60 lines, and print the lines that belong into
-the mail server's own files. SERVER is the mail server after the gate: postfix,
-exim, opensmtpd or lmtp (Dovecot) on this machine, remote (a server on another
-machine, over TLS) or maildir (none: the gate delivers).
+		Long: `Write a configuration of at most 60 lines (80 with --submission), and print the
+lines that belong into the mail server's own files. SERVER is the mail server
+after the gate: postfix, exim, opensmtpd or lmtp (Dovecot) on this machine,
+remote (a server on another machine, over TLS) or maildir (none: the gate
+delivers).
 
 Or it is a program that keeps port 25 and asks the gate about each sender:
 postfix-policy (check_policy_service), postfix-milter, rspamd or dns (Postfix,
@@ -295,8 +296,13 @@ func (o *initOptions) path() string {
 	return o.out
 }
 
-// maxLines is the most lines that a configuration has.
-const maxLines = 60
+// maxLines returns the most lines that a configuration has.
+func (o *initOptions) maxLines() int {
+	if o.submission {
+		return 80
+	}
+	return 60
+}
 
 // parse returns the configuration as the gate would read it, without looking at the
 // machine.
@@ -306,8 +312,8 @@ func (o *initOptions) parse() (*config.Config, error) {
 	if err != nil {
 		return nil, byFlag(err)
 	}
-	if n := strings.Count(text, "\n"); n > maxLines {
-		return nil, fmt.Errorf("--domain: %d domains do not fit into %d lines; write them into a file, one a line, and use --domain file:PATH", len(o.domains), maxLines)
+	if n := strings.Count(text, "\n"); n > o.maxLines() {
+		return nil, fmt.Errorf("--domain: %d domains do not fit into %d lines; write them into a file, one a line, and use --domain file:PATH", len(o.domains), o.maxLines())
 	}
 	if o.server.Asks() {
 		return c, nil

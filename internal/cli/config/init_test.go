@@ -2,10 +2,15 @@ package config
 
 import (
 	"flag"
+	"maps"
 	"os"
 	"path/filepath"
+	"reflect"
+	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/pelletier/go-toml/v2"
 
 	"spamgate/internal/mailservers"
 )
@@ -71,8 +76,58 @@ func compare(t *testing.T, name, want string) {
 	}
 }
 
-// TestLines wants at most 60 lines of at most 100 columns, with everything that the
-// flags can add.
+// tomlBlocks are the examples of a page.
+var tomlBlocks = regexp.MustCompile("(?ms)^```toml\n(.*?)^```")
+
+// TestSubmissionPage wants the listeners of --submission to have the keys and values that
+// docs/listeners.md recommends for their ports, in all its examples together, and no others.
+func TestSubmissionPage(t *testing.T) {
+	page, err := os.ReadFile("../../../docs/listeners.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	listeners := func(text string) (all []map[string]any) {
+		var file struct{ Listener []map[string]any }
+		if err := toml.Unmarshal([]byte(text), &file); err != nil {
+			t.Fatalf("%v in:\n%s", err, text)
+		}
+		return file.Listener
+	}
+	recommended := map[any]map[string]any{} // by addr
+	for _, block := range tomlBlocks.FindAllStringSubmatch(string(page), -1) {
+		for _, l := range listeners(block[1]) {
+			known := recommended[l["addr"]]
+			if known == nil {
+				known = map[string]any{}
+				recommended[l["addr"]] = known
+			}
+			for key, value := range l {
+				if before, twice := known[key]; twice && before != value {
+					t.Errorf("the page has %s = %v and %v for %v", key, before, value, l["addr"])
+				}
+			}
+			maps.Copy(known, l)
+		}
+	}
+	o := exampleFlags(mailservers.Postfix)
+	o.submission = true
+	if err := o.complete(); err != nil {
+		t.Fatal(err)
+	}
+	written := map[any]map[string]any{}
+	for _, l := range listeners(o.configText()) {
+		if l["auth"] != "require" {
+			t.Errorf("%v takes mail without a login: auth = %v", l["addr"], l["auth"])
+		}
+		written[l["addr"]] = l
+	}
+	if len(written) != 2 || !reflect.DeepEqual(written, recommended) {
+		t.Errorf("config init --submission writes\n%v\nand docs/listeners.md has\n%v", written, recommended)
+	}
+}
+
+// TestLines wants at most 60 lines, or 80 with --submission, of at most 100 columns, with
+// everything that the flags can add.
 func TestLines(t *testing.T) {
 	for _, server := range mailservers.Kinds {
 		o := exampleFlags(server)

@@ -151,7 +151,7 @@ func settingsOf(c *config.Config, k mailservers.Kind) (mailservers.Settings, err
 	s := mailservers.Settings{NextHop: n.Addr[0], Proxy: n.Proxy != "", XCLIENT: n.Identity == "xclient" || n.Identity == "auto"}
 	for _, l := range c.Listeners {
 		s.Listen = append(s.Listen, l.Addr...)
-		s.Logins = s.Logins || l.Auth == "pass" && l.NextHop == nil
+		s.Logins = s.Logins || l.Logins() && l.NextHop == nil
 	}
 	return s, doorSettings(c, k, &s)
 }

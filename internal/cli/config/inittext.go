@@ -44,7 +44,7 @@ func (o *initOptions) configText() string {
 		if n == len(managedLists) && o.server.AsksDNS() {
 			continue // who asks over DNS names no recipient
 		}
-		if n < len(managedLists) || strings.Count(text, "\n") <= maxLines {
+		if n < len(managedLists) || strings.Count(text, "\n") <= o.maxLines() {
 			return text
 		}
 	}
@@ -65,19 +65,22 @@ addr = %q%s
 	b.WriteString(o.tlsText())
 	if o.submission {
 		b.WriteString(`
-[[listener]]    # where mail programs log in; their mail is not checked
-name = "submissions"
-addr = ":465"
-tls = "implicit"
-auth = "pass"
-exempt_authenticated = true
-[[listener]]
-name = "submission"
-addr = ":587"
-tls = "required"
-auth = "pass"
-exempt_authenticated = true
+# Mail programs log in here, or send nothing. The gate does not check their mail, but limits
+# guesses of passwords, and whoever has guessed one.
 `)
+		for _, l := range []struct{ name, addr, tls string }{{"submissions", ":465", "implicit"}, {"submission", ":587", "required"}} {
+			fmt.Fprintf(&b, `[[listener]]
+name = %q
+addr = %q
+tls = %q
+auth = "require"
+exempt_authenticated = true
+client_errors_per_minute = 20
+network_errors_per_minute = 60
+login_messages_per_minute = 20
+login_recipients_per_minute = 100
+`, l.name, l.addr, l.tls)
+		}
 	}
 	fmt.Fprintf(&b, "\n[next_hop]\naddr = %q\n%s", o.nextHop, o.nextHopText())
 	b.WriteString(o.policyText())

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+	"time"
 
 	"spamgate/internal/e2e/harness"
 	"spamgate/internal/smtptest"
@@ -141,7 +142,8 @@ func checkAuth(t *testing.T, e *harness.Example, sink *smtptest.Sink, direct fun
 		g.WaitRecord("accepted", "exempt", "authenticated", "from", "<spammer@example.com>")
 	}
 	checkRefusedLogin(t, e, submission, direct)
-	checkNoAuth(t, e, g.Addr, submission)
+	checkNoAuth(t, e, g, submission)
+	checkGuesses(t, e, submission)
 }
 
 // plainLogin returns the command that logs in with PLAIN.
@@ -165,8 +167,9 @@ func checkRefusedLogin(t *testing.T, e *harness.Example, submission string, dire
 }
 
 // checkNoAuth checks that AUTH is offered only within TLS and only on the listener that
-// has it, and that a client without a login has no privileges.
-func checkNoAuth(t *testing.T, e *harness.Example, public, submission string) {
+// has it, and that a client without a login can send nothing there, not even to a recipient
+// of ours.
+func checkNoAuth(t *testing.T, e *harness.Example, g *harness.Gate, submission string) {
 	t.Helper()
 	plain := harness.MustDial(t, submission)
 	if reply := plain.Want(t, "EHLO client.example", "250"); strings.Contains(reply, "AUTH") {
@@ -177,7 +180,7 @@ func checkNoAuth(t *testing.T, e *harness.Example, public, submission string) {
 	}
 	plain.Want(t, "MAIL FROM:<a@example.com>", "530")
 
-	other := harness.MustDial(t, public).StartTLS(t, e.Cert.Roots, harness.GateName)
+	other := harness.MustDial(t, g.Addr).StartTLS(t, e.Cert.Roots, harness.GateName)
 	if reply := other.Want(t, "EHLO client.example", "250"); strings.Contains(reply, "AUTH") {
 		t.Errorf("AUTH is offered at port 25: %q", reply)
 	}
@@ -187,10 +190,42 @@ func checkNoAuth(t *testing.T, e *harness.Example, public, submission string) {
 	if reply := stranger.Want(t, "EHLO client.example", "250"); !strings.Contains(reply, "AUTH ") {
 		t.Errorf("AUTH is not offered: %q", reply)
 	}
-	for _, from := range []string{"a@example.com", "spammer@example.com"} {
-		if reply, err := stranger.Verdict(from, "friend@example.net"); err != nil || !strings.HasPrefix(reply, "550 5.7.1") {
-			t.Errorf("<%s>, who has not logged in, was answered with %q, %v", from, reply, err)
+	accepted := len(g.Records("accepted"))
+	for _, from := range []string{"a@example.com", "spammer@example.com", ""} {
+		for _, to := range []string{harness.Mailbox, "postmaster@example.org", "friend@example.net"} {
+			stranger.Want(t, "MAIL FROM:<"+from+">", "530 5.7.0 Authentication required")
+			stranger.Want(t, "RCPT TO:<"+to+">", "530 5.7.0")
+			stranger.Want(t, "DATA", "530 5.7.0")
+			stranger.Want(t, "RSET", "250")
 		}
-		stranger.Want(t, "RSET", "250")
+	}
+	if n := len(g.Records("accepted")); n != accepted {
+		t.Errorf("%d messages of a stranger were accepted", n-accepted)
+	}
+}
+
+// checkGuesses tries wrong passwords, each over a connection of its own, as a client that has
+// made no error yet. It is answered until it has made as many errors as the configuration
+// allows, and is turned away then.
+func checkGuesses(t *testing.T, e *harness.Example, submission string) {
+	t.Helper()
+	began := time.Now()
+	for answered := 0; ; answered++ {
+		if most := 20 + int(time.Since(began)/(3*time.Second)); answered > most {
+			t.Fatalf("%d wrong passwords were answered, want at most %d", answered, most)
+		}
+		conn, err := harness.Dial(submission, "127.0.0.3")
+		if err != nil && strings.Contains(err.Error(), "421 4.7.0 Too many errors from your address") {
+			if answered < 20 {
+				t.Errorf("%d wrong passwords were answered, want 20", answered)
+			}
+			return
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := conn.StartTLS(t, e.Cert.Roots, harness.GateName)
+		c.Want(t, plainLogin("wrong"), "535")
+		c.Close()
 	}
 }
