@@ -33,6 +33,7 @@ const (
 127.0.0.1:10025/inet/smtpd_authorized_xforward_hosts = 127.0.0.0/8
 127.0.0.1:10025/inet/smtpd_relay_restrictions = permit_mynetworks,reject_unauth_destination
 `
+	eximRight   = "local_interfaces = 127.0.0.1.10025\nhosts_proxy = 127.0.0.1\nsmtp_accept_max = 200\n"
 	postfixSMTP = "smtp       inet  n       -       y       -       -       smtpd\n"
 	postfixPass = "smtpd      pass  -       -       y       -       -       smtpd\n"
 
@@ -65,10 +66,6 @@ func TestCheckShowsWhatIsThere(t *testing.T) {
 // TestCheck compares configurations with what is found in them: each line that is not
 // present, as "status: line or what is there".
 func TestCheck(t *testing.T) {
-	with := func(s Settings, change func(*Settings)) Settings {
-		change(&s)
-		return s
-	}
 	all := postfixDefaults + postfixUnix
 	for _, c := range []struct {
 		name string
@@ -86,7 +83,7 @@ func TestCheck(t *testing.T) {
 			"missing: smtpd_authorized_xclient_hosts=127.0.0.1", "missing: smtpd_authorized_xforward_hosts=127.0.0.1", "missing: local_header_rewrite_clients=",
 			"missing: smtpd_relay_restrictions=permit_mynetworks,permit_sasl_authenticated,reject_unauth_destination"}},
 		{"in main.cf", Postfix, postfixGate, all + postfixPort + "smtpd_authorized_xclient_hosts = 10.0.0.1, 127.0.0.1\nsmtpd_authorized_xforward_hosts = !10.0.0.1 127.0.0.1\n" +
-			"local_header_rewrite_clients =\nsmtpd_relay_restrictions = reject\n", nil},
+			"local_header_rewrite_clients =\nsmtpd_relay_restrictions = reject_unauth_destination\n", nil},
 		{"another host", Postfix, postfixGate, all + postfixPort + strings.Replace(postfixRight, "xclient_hosts = 127.0.0.1", "xclient_hosts = 192.0.2.1", 1),
 			[]string{"wrong: smtpd_authorized_xclient_hosts=127.0.0.1"}},
 		{"excluded host", Postfix, postfixGate, all + postfixPort + strings.Replace(postfixRight, "xclient_hosts = 127.0.0.1", "xclient_hosts = !127.0.0.1, 127.0.0.0/8", 1),
@@ -181,6 +178,12 @@ func TestCheck(t *testing.T) {
 			[]string{"unknown: local_interfaces = 127.0.0.1.10025"}},
 		{"continued", Exim, proxyGate, "local_interfaces = 127.0.0.1.587 : \\\n   # a comment\n   127.0.0.1.10025\nhide hosts_proxy = 127.0.0.1\nsmtp_accept_max = 100\n", nil},
 
+		{"without PROXY support", Exim, proxyGate, eximRight + "Exim version 4.96 #2 built 27-May-2026 16:52:26\nSupport for: crypteq IPv6 GnuTLS SOCKS TCP_Fast_Open\n",
+			[]string{"wrong: Support for: ... PROXY"}},
+		{"with PROXY support", Exim, proxyGate, eximRight + "Support for: crypteq IPv6 PRDR PROXY SOCKS\nFixed never_users: 0\n", nil},
+		{"the gate sends no header", Exim, with(proxyGate, func(s *Settings) { s.Proxy = false }), eximRight + "Support for: IPv6\n", []string{"wrong: hosts_proxy ="}},
+		{"no header on both sides", Exim, with(proxyGate, func(s *Settings) { s.Proxy = false }), strings.Replace(eximRight, "hosts_proxy = 127.0.0.1", "hosts_proxy =", 1), nil},
+
 		{"right", OpenSMTPD, proxyGate, "listen on socket\nlisten on 127.0.0.1 port 10025 proxy-v2\n", nil},
 		{"interface and macro", OpenSMTPD, proxyGate, "gate = \"10025\"\nlisten on lo port $gate proxy-v2 hostname a.example # the gate\n", nil},
 		{"Debian's", OpenSMTPD, proxyGate, "table aliases file:/etc/aliases\nlisten on localhost\n", []string{
@@ -206,6 +209,20 @@ func TestCheck(t *testing.T) {
 		{"TCP, another port", LMTP, tcpGate, "protocols = lmtp\nservice lmtp {\n  inet_listener lmtp {\n    port = 2424\n  }\n}\n",
 			[]string{"missing: service lmtp { inet_listener lmtp { address = 127.0.0.1 port = 24 } }"}},
 
+		{"system users", LMTP, socketGate, "protocols = lmtp\nauth_username_format = %Lu\npassdb {\n  driver = pam\n}\nuserdb {\n  driver = passwd\n}\n", []string{"wrong: auth_username_format = %Ln"}},
+		{"system users, doveconf -n", LMTP, socketGate, "protocols = lmtp\nuserdb {\n  driver = passwd\n}\n", []string{"missing: auth_username_format = %Ln"}},
+		{"system users, 2.4", LMTP, socketGate, "dovecot_config_version = 2.4.0\nprotocols = lmtp\nauth_username_format = %{user | lower}\nuserdb passwd {\n}\n",
+			[]string{"wrong: auth_username_format = %{user | username | lower}"}},
+		{"system users without the domain", LMTP, socketGate, "protocols = lmtp\nauth_username_format = %Ln\nuserdb {\n  driver = passwd\n}\n", nil},
+		{"system users without the domain, 2.4", LMTP, socketGate, "protocols = lmtp\nauth_username_format = %{user | username | lower}\nuserdb passwd {\n}\n", nil},
+		{"system users without the domain, in LMTP", LMTP, socketGate, "protocols = lmtp\nuserdb {\n  driver = passwd\n}\nprotocol lmtp {\n  auth_username_format = %n\n}\n", nil},
+		{"system users and others", LMTP, socketGate, "protocols = lmtp\nuserdb {\n  driver = passwd\n}\nuserdb {\n  driver = sql\n}\n", []string{"advice: auth_username_format = %Ln"}},
+		{"virtual users", LMTP, socketGate, "protocols = lmtp\nauth_username_format = %Lu\nuserdb {\n  args = /etc/dovecot/users\n  driver = passwd-file\n}\nuserdb sql {\n}\n", nil},
+
+		{"encrypt and proxies", Remote, remoteGate, all + "smtpd_tls_security_level = encrypt\nsmtpd_tls_eccert_file = /a.pem\nheader_size_limit = 4096\n" + postfixSMTP +
+			"smtp/inet/smtpd_upstream_proxy_protocol = haproxy\nsmtp/inet/smtpd_recipient_restrictions = permit_sasl_authenticated,reject\nsmtp/unix/smtp_line_length_limit = 512\n", []string{
+			"wrong: smtpd_upstream_proxy_protocol=", "wrong: smtpd_recipient_restrictions=permit_sasl_authenticated,reject_unauth_destination",
+			"wrong: header_size_limit = 102400", "wrong: smtp_line_length_limit = 998"}},
 		{"right", Remote, remoteGate, all + "smtpd_tls_security_level = may\nsmtpd_tls_chain_files = /a.pem\n", nil},
 		{"no TLS", Remote, remoteGate, all, []string{"missing: smtpd_tls_security_level = encrypt", "missing: smtpd_tls_chain_files = /etc/ssl/private/mx.example.net.pem"}},
 		{"rewriting", Remote, remoteGate, all + "smtpd_tls_security_level = may\nsmtpd_tls_cert_file = /a.pem\nlocal_header_rewrite_clients = permit_mynetworks\n",

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"path"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -117,7 +118,37 @@ func (s Settings) checkDovecot(text string) ([]Finding, error) {
 	if was != "" {
 		why = "the gate's user, " + gateUser + ", may not write to the socket"
 	}
-	return append(found, finding(dovecotFile, "service lmtp { "+strings.Join(strings.Fields(s.dovecotListener()), " ")+" }", was, good, why)), nil
+	found = append(found, finding(dovecotFile, "service lmtp { "+strings.Join(strings.Fields(s.dovecotListener()), " ")+" }", was, good, why))
+	return append(found, top.checkUsernames()...), nil
+}
+
+// dropsDomain matches values of auth_username_format that leave out the domain, up to Dovecot 2.3
+// and from 2.4 on.
+var dropsDomain = regexp.MustCompile(`%[A-Z]*n\b|%\{[^}]*\busername\b`)
+
+// checkUsernames checks whether Dovecot finds the system's users, which have no domain, by the
+// addresses of recipients.
+func (s *section) checkUsernames() []Finding {
+	const name = "auth_username_format"
+	format := s.settings[name]
+	databases := s.find("userdb")
+	system := slices.ContainsFunc(databases, func(db *section) bool {
+		return db.settings["driver"] == "passwd" || db.name == "userdb passwd" && db.settings["driver"] == ""
+	})
+	inLMTP := slices.ContainsFunc(s.find("protocol lmtp"), func(p *section) bool { return dropsDomain.MatchString(p.settings[name]) })
+	if !system || inLMTP || dropsDomain.MatchString(format) {
+		return nil
+	}
+	line := name + " = %Ln"
+	if s.settings["dovecot_config_version"] != "" {
+		line = name + " = %{user | username | lower}"
+	}
+	f := finding(dovecotFile, line, withName(name, format), false,
+		"the recipient you@example.org is the user you of this machine only without its domain: Dovecot answers 550, and no mail arrives")
+	if f.Advice = len(databases) > 1; f.Advice {
+		f.Why = "users of this machine, unlike those of the other userdb, have no domain: Dovecot answers 550 to their addresses"
+	}
+	return []Finding{f}
 }
 
 // listensLMTP reports whether Dovecot's LMTP listens where the gate connects, and what is

@@ -60,7 +60,10 @@ smtp_accept_max = 200
 
 var (
 	eximOption = regexp.MustCompile(`^ *(?:hide +)?([a-z][a-z0-9_]*) *= *(.*)$`)
-	eximMacro  = regexp.MustCompile(`\b[A-Z][A-Z0-9_]{2,}\b`)
+	// eximSupports is the line in the output of "exim -bV".
+	eximSupports = regexp.MustCompile(`(?m)^Support for: *(.*)$`)
+
+	eximMacro = regexp.MustCompile(`\b[A-Z][A-Z0-9_]{2,}\b`)
 )
 
 // parseExim returns the options of the main section, from the output of "exim -bP" or
@@ -178,19 +181,33 @@ func (s Settings) checkExim(text string) ([]Finding, error) {
 				Why: "the gate needs this port"})
 		}
 	}
+	if supports := eximSupports.FindStringSubmatch(text); supports != nil && s.Proxy && !containsWord(supports[1], "PROXY") {
+		found = append(found, Finding{Status: Wrong, File: "exim -bV", Line: "Support for: ... PROXY", Found: supports[0],
+			Why: "this Exim does not know hosts_proxy, and no mail passes: install one with PROXY support (Debian: exim4-daemon-heavy)"})
+	}
 	hosts := options["hosts_proxy"]
 	in, known := inHosts(hosts, s.gate())
+	if !s.Proxy {
+		if in {
+			found = append(found, Finding{Status: Wrong, File: eximFile, Line: "hosts_proxy =", Found: withName("hosts_proxy", hosts),
+				Why: "Exim waits for a PROXY header, which the gate does not send (proxy in [next_hop]): no mail passes"})
+		}
+		return append(found, checkEximAccept(options)), nil
+	}
 	f := finding(eximFile, "hosts_proxy = "+s.eximGate(), withName("hosts_proxy", hosts), in,
 		"Exim takes the PROXY header for a command, and no mail passes")
 	if !in && !known {
 		f.Status, f.Why = Unknown, "this value names a list or a macro, which is not looked up here"
 	}
-	found = append(found, f)
+	return append(found, f, checkEximAccept(options)), nil
+}
+
+func checkEximAccept(options map[string]string) Finding {
 	most := options["smtp_accept_max"]
-	f = finding(eximFile, "smtp_accept_max = 200", withName("smtp_accept_max", most), most != "" && most != "20",
+	f := finding(eximFile, "smtp_accept_max = 200", withName("smtp_accept_max", most), most != "" && most != "20",
 		"each client has a connection of its own, and Exim takes 20")
 	f.Advice = true
-	return append(found, f), nil
+	return f
 }
 
 func withName(name, value string) string {

@@ -59,6 +59,9 @@ type Settings struct {
 	// Logins says that programs log in through the gate.
 	Logins bool
 
+	// TLS says that the gate uses TLS with the server in any case.
+	TLS bool
+
 	// Proxy says that the gate sends a PROXY header to a Postfix, and XCLIENT that it
 	// needs XCLIENT there. Other servers have one way only.
 	Proxy, XCLIENT bool

@@ -16,6 +16,9 @@ const (
 	masterCF = "master.cf"
 )
 
+// relayRestrictions says for whom Postfix relays.
+const relayRestrictions = "smtpd_relay_restrictions"
+
 // An option is a parameter that Postfix's service for the gate has in master.cf.
 type option struct {
 	name, value string
@@ -56,7 +59,7 @@ func (s Settings) options() []option {
 			comment: "Do not complete addresses in strangers' headers: \"From: spam%listed.example\"\nwould become spam@listed.example after the gate has judged it.",
 			why:     "Postfix completes addresses in strangers' headers after the gate has judged them",
 			good:    func(value string) (bool, bool) { return value == "", true }},
-		option{name: "smtpd_relay_restrictions", value: relay, comment: relayComment,
+		option{name: relayRestrictions, value: relay, comment: relayComment,
 			why: "Postfix relays for strangers, or refuses that with 4xx, which keeps the gate's relay check waiting",
 			good: func(value string) (bool, bool) {
 				refuses := containsWord(value, "reject_unauth_destination") || containsWord(value, "reject")
@@ -123,14 +126,14 @@ func comment(b *strings.Builder, text string) {
 type postfixConfig struct {
 	main     map[string]string
 	services []masterService
-	options  map[string]map[string]string // by service
+	options  map[string]map[string]string // by service, such as "smtp" and "smtp/unix"
 }
 
 // masterService is a line of master.cf.
 type masterService struct{ name, kind, host, port, command string } // the kind is inet or pass
 
 var (
-	serviceOption = regexp.MustCompile(`^(\S+)/(?:inet|pass)/(\w+) = ?(.*)$`)
+	serviceOption = regexp.MustCompile(`^(\S+?)(/unix|/inet|/pass)/(\w+) = ?(.*)$`)
 	parameter     = regexp.MustCompile(`^(\w+) = ?(.*)$`)
 	smtpService   = regexp.MustCompile(`^(\S+) +(inet|pass) +\S+ +\S+ +\S+ +\S+ +\S+ +(\S+)`)
 )
@@ -142,10 +145,14 @@ func parsePostfix(text string) (postfixConfig, error) {
 	for line := range strings.Lines(text) {
 		line = strings.TrimRight(line, "\r\n ")
 		if m := serviceOption.FindStringSubmatch(line); m != nil {
-			if c.options[m[1]] == nil {
-				c.options[m[1]] = map[string]string{}
+			service := m[1]
+			if m[2] == "/unix" {
+				service += m[2]
 			}
-			c.options[m[1]][m[2]] = strings.TrimSpace(m[3])
+			if c.options[service] == nil {
+				c.options[service] = map[string]string{}
+			}
+			c.options[service][m[3]] = strings.TrimSpace(m[4])
 		} else if m := parameter.FindStringSubmatch(line); m != nil {
 			c.main[m[1]] = strings.TrimSpace(m[2])
 		} else if m := smtpService.FindStringSubmatch(line); m != nil {
@@ -185,13 +192,7 @@ func (s Settings) checkPostfix(text string) ([]Finding, error) {
 		return nil, err
 	}
 	found := s.foreignServices(c)
-	host, port := s.HostPort()
-	var own *masterService
-	for i, service := range c.services {
-		if service.port == port && (service.host == "" || sameHost(service.host, host)) {
-			own = &c.services[i]
-		}
-	}
+	own := c.serviceAt(s.HostPort())
 	line := s.service() + s.postfixService()
 	if own == nil || own.command != "smtpd" {
 		f := finding(masterCF, line, "", false, "Postfix does not listen where the gate connects")
@@ -209,9 +210,21 @@ func (s Settings) checkPostfix(text string) ([]Finding, error) {
 		found = append(found, f)
 	}
 	for _, o := range s.options() {
-		found = append(found, c.checkOption(*own, o))
+		if r := (receiver{c, *own}); own.name == "" || o.name != relayRestrictions || s.refusesStrangers(r, entries(r.get(o.name))) < 0 {
+			found = append(found, c.checkOption(*own, o))
+		}
 	}
-	return append(found, s.checkPostfixMain(c)...), nil
+	return append(append(found, s.checkPostfixMain(c)...), s.checkMail(c, *own)...), nil
+}
+
+// serviceAt returns the service that has bound a port, or nil.
+func (c postfixConfig) serviceAt(host, port string) (found *masterService) {
+	for i, service := range c.services {
+		if service.port == port && (service.host == "" || sameHost(service.host, host)) {
+			found = &c.services[i]
+		}
+	}
+	return found
 }
 
 // foreignServices returns a Finding for each service that has a port that the gate needs.

@@ -1,7 +1,6 @@
 package mailservers
 
 import (
-	"cmp"
 	"fmt"
 	"strings"
 )
@@ -41,13 +40,16 @@ func (s Settings) checkRemote(text string) ([]Finding, error) {
 	level := c.main["smtpd_tls_security_level"]
 	found = append(found, finding(mainCF, "smtpd_tls_security_level = encrypt", level, level == "encrypt" || level == "may",
 		"the server does not offer STARTTLS, and the gate sends it no mail"))
-	chain := cmp.Or(c.main["smtpd_tls_chain_files"], strings.TrimPrefix(c.main["smtpd_tls_cert_file"], "none"))
 	host, _ := s.HostPort()
-	found = append(found, finding(mainCF, "smtpd_tls_chain_files = /etc/ssl/private/"+host+".pem", "", chain != "",
+	found = append(found, finding(mainCF, "smtpd_tls_chain_files = /etc/ssl/private/"+host+".pem", "", receiver{c, masterService{}}.certificate() != "",
 		"the server has no certificate, and the gate sends it no mail"))
 	if word := rewriting(c.main["local_header_rewrite_clients"]); word != "" {
 		found = append(found, finding(mainCF, "local_header_rewrite_clients = permit_inet_interfaces", word, false,
 			"Postfix completes addresses in strangers' headers after the gate has judged them"))
 	}
-	return append(found, s.checkPostfixMain(c)...), nil
+	service := c.serviceAt(s.HostPort())
+	if service == nil {
+		service = &masterService{}
+	}
+	return append(append(found, s.checkPostfixMain(c)...), s.checkMail(c, *service)...), nil
 }

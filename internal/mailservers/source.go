@@ -133,19 +133,27 @@ func readExim(ctx context.Context, file string) (text, from string, err error) {
 	program, err := FindProgram("exim4", "exim")
 	switch {
 	case err != nil && file == "":
-		return "", "", fmt.Errorf("%w: is Exim installed? If it is in a container, pipe exim -bP from there, with --server-config -", err)
+		return "", "", fmt.Errorf("%w: is Exim installed? If it is in a container, pipe (exim -bP; exim -bV) from there, with --server-config -", err)
 	case err != nil:
 		text, err = readFile(file)
 		return text, file, err
-	case file == "":
-		text, err = output(ctx, program, "-bP")
-		return text, filepath.Base(program) + " -bP", err
 	}
-	if file, err = filepath.Abs(file); err != nil { // Exim accepts no other
+	from, args := filepath.Base(program)+" -bP", []string{}
+	if file != "" {
+		if file, err = filepath.Abs(file); err != nil { // Exim accepts no other
+			return "", "", err
+		}
+		from, args = file, []string{"-C", file}
+	}
+	text, err = output(ctx, program, append(args, "-bP")...)
+	if err != nil && strings.Contains(err.Error(), "hosts_proxy") {
+		err = fmt.Errorf("%w: if exim -bV names no PROXY after \"Support for\", install an Exim with PROXY support (Debian: exim4-daemon-heavy)", err)
+	}
+	if err != nil {
 		return "", "", err
 	}
-	text, err = output(ctx, program, "-C", file, "-bP")
-	return text, file, err
+	version, err := output(ctx, program, append(args, "-bV")...)
+	return text + version, from, err
 }
 
 // smtpdConfs are the places of OpenSMTPD's configuration: OpenBSD and Debian, Alpine and

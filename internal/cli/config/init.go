@@ -65,9 +65,11 @@ If no flag about the configuration is given, and standard input is a terminal,
 the command asks for what it needs. Otherwise it asks nothing, and names the
 flags that are missing.
 
---check tells whether the lines are in the server's files, and changes nothing.
-It reads the output of postconf, exim -bP or doveconf, or smtpd.conf; with
---server-config another directory or file, or standard input ("-").
+--check tells whether the lines are in the server's files, and whether other
+lines there refuse the gate's mail, or change it after the gate has judged it.
+It changes nothing. It reads the output of postconf, exim -bP and -bV, or
+doveconf, or smtpd.conf; with --server-config another directory or file, or
+standard input ("-").
 
 Exit codes: 0 written, or all lines are there; 1 --check: lines are missing;
 2 an error.`,

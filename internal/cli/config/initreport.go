@@ -148,7 +148,7 @@ func (o *initOptions) testCommand() (log, command string) {
 // configuration.
 func settingsOf(c *config.Config, k mailservers.Kind) (mailservers.Settings, error) {
 	n := c.NextHop
-	s := mailservers.Settings{NextHop: n.Addr[0], Proxy: n.Proxy != "", XCLIENT: n.Identity == "xclient" || n.Identity == "auto"}
+	s := mailservers.Settings{NextHop: n.Addr[0], TLS: n.TLS != "none", Proxy: n.Proxy != "", XCLIENT: n.Identity == "xclient" || n.Identity == "auto"}
 	for _, l := range c.Listeners {
 		s.Listen = append(s.Listen, l.Addr...)
 		s.Logins = s.Logins || l.Logins() && l.NextHop == nil

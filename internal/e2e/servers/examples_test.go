@@ -35,7 +35,7 @@ func TestExampleExim(t *testing.T) {
 	e := harness.OpenExample(t, "exim")
 	s := harness.StartExim(t, harness.EximOptions{Listen: e.ReplaceIn(e.Lines(0), "127.0.0.1.10025", "ADDR.PORT")})
 	e.Replace(`addr = "smtp://127.0.0.1:10025"`, fmt.Sprintf("addr = %q", "smtp://"+s.Addr))
-	e.CheckServer("smtp://"+s.Addr, "-", s.Run("/usr/sbin/exim4", "-bP"))
+	e.CheckServer("smtp://"+s.Addr, "-", s.Run("/usr/sbin/exim4", "-bP")+s.Run("/usr/sbin/exim4", "-bV"))
 	message := e.Check(e.Start())
 	wantClient(t, s.WaitLog(1, " <= a@example.com"))
 	wantMessage(t, s, "you", message)
