@@ -7,10 +7,6 @@ import (
 	"strconv"
 )
 
-// MaxSocketPath is the longest path of a unix socket on Linux (unix(7)). That of
-// a relative one is known only when it is opened.
-const MaxSocketPath = 107
-
 var (
 	socketModes = regexp.MustCompile(`^0?[0-7]{3}$`)
 
@@ -25,9 +21,6 @@ func (s State) DefaultSocket() string { return filepath.Join(s.Dir, "admin.sock"
 // admin checks [admin].
 func (d *document) admin() {
 	a := &d.cfg.Admin
-	if filepath.IsAbs(a.Socket) && len(a.Socket) > MaxSocketPath {
-		d.fail("admin.socket", fmt.Sprintf("has %d bytes; the path of a socket may have %d", len(a.Socket), MaxSocketPath), "write a shorter path")
-	}
 	if a.Socket == "" && a.SocketGroup != "" {
 		d.fail("admin.socket_group", "has no effect without a socket", "write a path in socket, or remove the line")
 	}

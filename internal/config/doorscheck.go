@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"spamgate/internal/text"
+	"spamgate/internal/unixsocket"
 )
 
 // checkDoors checks the tables of the doors, after the listeners, which have names
@@ -122,10 +123,8 @@ func socketPath(path string) string {
 		return fmt.Sprintf("%q does not name a socket", schemeUnix+path)
 	case strings.HasPrefix(path, "//"):
 		return fmt.Sprintf("%q has more than one slash before its path", schemeUnix+path)
-	case len(path) > MaxSocketPath:
-		return fmt.Sprintf("has a path of %d bytes; that of a socket may have %d", len(path), MaxSocketPath)
 	}
-	return ""
+	return unixsocket.TooLong(path)
 }
 
 // doorMode checks the mode of a door's socket. Those who may not write to it cannot

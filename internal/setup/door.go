@@ -13,6 +13,7 @@ import (
 	"spamgate/internal/config"
 	"spamgate/internal/socket"
 	"spamgate/internal/term"
+	"spamgate/internal/unixsocket"
 )
 
 // DoorConnections returns the number of connections that a door accepts, 0 for any number.
@@ -48,8 +49,8 @@ func (f *faults) doorSocket(key, path string) {
 	info, err := os.Lstat(path)
 	dir, dirErr := os.Stat(parent)
 	switch {
-	case len(path) > config.MaxSocketPath:
-		f.fail(key, fmt.Sprintf("the path has %d bytes, and a socket's at most %d", len(path), config.MaxSocketPath), "write a shorter path")
+	case unixsocket.TooLong(path) != "":
+		f.fail(key, unixsocket.TooLong(path), "write a shorter path")
 	case slices.Contains(f.config.HopAddrs(), "lmtp+unix:"+path):
 		f.fail(key, path+" is the next hop's socket", "write another path")
 	case err == nil && info.Mode().Type() != fs.ModeSocket:

@@ -15,6 +15,7 @@ import (
 	"spamgate/internal/certs"
 	"spamgate/internal/config"
 	"spamgate/internal/socket"
+	"spamgate/internal/unixsocket"
 	"spamgate/smtpfilter/nexthop"
 )
 
@@ -181,8 +182,8 @@ func (f *faults) nextHop(h config.Hop) {
 		if dir, ok := strings.CutPrefix(addr, "maildir:"); ok {
 			f.directory(key, dir)
 		} else if path, ok := strings.CutPrefix(addr, "lmtp+unix:"); ok {
-			if n := len(path); n > config.MaxSocketPath {
-				f.fail(key, fmt.Sprintf("the path has %d bytes, and a socket's at most %d", n, config.MaxSocketPath), "write a shorter path")
+			if what := unixsocket.TooLong(path); what != "" {
+				f.fail(key, what, "write a shorter path")
 			} else if info, err := os.Stat(path); err == nil && info.Mode().Type() != fs.ModeSocket {
 				f.fail(key, path+" is not a socket", "write the path of the LMTP server's socket")
 			}
@@ -200,7 +201,7 @@ func (f *faults) MissingSockets() {
 	for _, h := range f.config.Hops() {
 		for i, addr := range h.Addr {
 			path, ok := strings.CutPrefix(addr, "lmtp+unix:")
-			if _, err := os.Stat(path); ok && errors.Is(err, fs.ErrNotExist) && len(path) <= config.MaxSocketPath {
+			if _, err := os.Stat(path); ok && errors.Is(err, fs.ErrNotExist) && unixsocket.TooLong(path) == "" {
 				f.warn(h.AddrKey(i), path+" does not exist now: no mail passes here until it does", "start the LMTP server, or write the path of its socket")
 			}
 		}
@@ -269,8 +270,8 @@ func (f *faults) admin() {
 	case !own && dirErr == nil && !dir.IsDir():
 		f.fail(key, fmt.Sprintf("%s is not a directory", filepath.Dir(a.Socket)), "write another path")
 	}
-	if n := len(filepath.Base(a.Socket)); n > config.MaxSocketPath-len("/proc/self/fd/1000000/") {
-		f.fail(key, fmt.Sprintf("the name of the socket has %d bytes, too many for one", n), "write a shorter name")
+	if errors.Is(unixsocket.CheckPath(a.Socket), unixsocket.ErrLongPath) {
+		say(key, unixsocket.TooLong(a.Socket), `write a shorter path, such as "/run/spamgate/admin.sock"`)
 	}
 	socketGroup("admin.socket_group", a.SocketGroup, say)
 }

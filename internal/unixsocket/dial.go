@@ -48,7 +48,7 @@ func CheckFree(path string) error {
 			return fmt.Errorf("%w (process %d)", ErrInUse, p.PID)
 		}
 		return ErrInUse
-	case NobodyAnswers(err), errors.Is(err, ErrNotSocket), errors.Is(err, errLongPath):
+	case NobodyAnswers(err), errors.Is(err, ErrNotSocket), errors.Is(err, ErrLongPath):
 		return nil
 	case errors.Is(err, syscall.EAGAIN), errors.Is(err, context.DeadlineExceeded):
 		return ErrInUse // its queue is full

@@ -36,7 +36,7 @@ type Listener struct {
 // and sets its rights in a directory that nobody else can enter, and then moves it to its path.
 // So at no time can others open it, and the path always leads to a socket.
 func (s Socket) Listen() (*Listener, error) {
-	if err := shortPath(s.Path, func(string) error { return nil }); err != nil {
+	if err := CheckPath(s.Path); err != nil {
 		return nil, err // nobody could connect
 	}
 	gid, err := groupID(s.Group)

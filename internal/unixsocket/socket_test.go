@@ -159,3 +159,20 @@ func TestDirectoryErrors(t *testing.T) {
 		t.Errorf("a directory of somebody else: %v", err)
 	}
 }
+
+// TestLongPath wants an error with the path, its length and the limit where no way of this system
+// leads to a socket.
+func TestLongPath(t *testing.T) {
+	path := filepath.Join(t.TempDir(), strings.Repeat("n", MaxPath+1))
+	want := fmt.Sprintf("the path is too long: %s has %d bytes; the path of a socket may have %d on this system; set a shorter one", path, len(path), MaxPath)
+	if l, err := (Socket{Path: path, Mode: 0o600}).Listen(); !errors.Is(err, ErrLongPath) || err.Error() != want {
+		t.Errorf("%v, %v, want %q", l, err, want)
+	}
+	if short := "/" + strings.Repeat("n", MaxPath-1); TooLong(short) != "" || CheckPath(short) != nil {
+		t.Errorf("%d bytes are too long: %q", len(short), TooLong(short))
+	}
+	if l, err := net.Listen("unix", strings.Repeat("n", MaxPath+1)); err == nil {
+		l.Close()
+		t.Errorf("the kernel takes %d bytes", MaxPath+1)
+	}
+}

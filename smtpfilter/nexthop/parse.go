@@ -8,6 +8,7 @@ import (
 	"net"
 	"strconv"
 	"strings"
+	"syscall"
 )
 
 // The schemes of next hops.
@@ -25,7 +26,7 @@ const (
 var defaultPorts = map[string]string{SchemeSMTP: "25", SchemeSMTPS: "465", SchemeLMTP: "24"}
 
 // maxSocketPath is the longest path that fits in a sockaddr_un with a final NUL.
-const maxSocketPath = 107
+const maxSocketPath = len(syscall.RawSockaddrUnix{}.Path) - 1
 
 // expected ends the errors about an address.
 const expected = `expected "smtp://host", "smtp://host:port", "smtp://[::1]:25", "smtps://host", "lmtp://host", "lmtp+unix:/path" and "maildir:directory"`
@@ -92,7 +93,7 @@ func checkSocketPath(path string) error {
 	case strings.ContainsRune(path, 0):
 		return errors.New("bad path: it has a NUL")
 	case len(path) > maxSocketPath:
-		return fmt.Errorf("bad path: more than %d bytes", maxSocketPath)
+		return fmt.Errorf("bad path: %d bytes, and that of a socket may have %d", len(path), maxSocketPath)
 	}
 	return nil
 }
