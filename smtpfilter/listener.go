@@ -62,6 +62,7 @@ type peer struct {
 	ticket   *limit.Ticket // the open connection; nil if it is not counted
 	login    nexthop.Login // if the client has authenticated itself here
 	limited  limit.LoginID // whose limits are those of that login
+	charged  bool          // the AUTH under way was counted as an error in advance
 
 	name      string     // in DNS, of the address namedAddr
 	namedAddr netip.Addr // whose name was looked up
@@ -138,6 +139,10 @@ func (l *Listener) closed(c *wire.Conn) {
 // erred counts a client's error, and returns the reply that ends the connection if there
 // were too many.
 func (l *Listener) erred(c *wire.Conn) wire.Reply {
+	if p, ok := c.Owner().(*peer); ok && p.charged {
+		p.charged = false
+		return wire.Reply{}
+	}
 	result := l.settings.Load().Limiter.Error(c.Client().Addr.Addr())
 	if result.Allowed() {
 		return wire.Reply{}
@@ -167,6 +172,13 @@ func (l *Listener) authenticate(c *wire.Conn, args string, ask func(wire.Reply) 
 	if !ok || !can {
 		return wire.NewReply(502, "5.5.1 AUTH is not offered")
 	}
+	// The attempt counts as an error until it succeeds. So the limit of errors bounds the
+	// passwords that the next hop is asked about, also over many connections at once.
+	limiter, addr := l.settings.Load().Limiter, c.Client().Addr.Addr()
+	if result := limiter.Error(addr); !result.Allowed() {
+		return l.limited(c, result)
+	}
+	p.charged = true
 	var clientErr error
 	exchange := newSASLExchange(args)
 	login, reply, err := target.Authenticate(l.server.ctx, p.client(c), args, func(challenge wire.Reply) (string, error) {
@@ -192,7 +204,9 @@ func (l *Listener) authenticate(c *wire.Conn, args string, ask func(wire.Reply) 
 		// RFC 4954, section 4: 454 allows the client to try again.
 		reply = wire.NewReply(454, "4.7.0 The mail server behind this gate cannot be asked, try again later")
 	case reply.Positive():
-		p.login, p.limited = login, exchange.login(c.Client().Addr.Addr())
+		p.login, p.limited = login, exchange.login(addr)
+		p.charged = false
+		limiter.Forgive(addr)
 	case reply.Temporary():
 		outcome = AuthUnavailable
 	case reply.Code == 501: // RFC 4954, section 4: cancelled with "*", or not base64

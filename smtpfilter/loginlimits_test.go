@@ -2,6 +2,7 @@ package smtpfilter_test
 
 import (
 	"net/netip"
+	"strings"
 	"testing"
 	"time"
 
@@ -52,5 +53,58 @@ func TestLoginLimits(t *testing.T) {
 			c.reply(steps[i+1])
 		}
 		c.Close()
+	}
+}
+
+// TestGuessesAtOnce tries passwords over connections that are open before the first error. The next
+// hop is asked about as many wrong ones as errors are allowed, so that a right one among the others
+// shows nothing. A login that succeeds is no error.
+func TestGuessesAtOnce(t *testing.T) {
+	const right, wrong = "AUTH PLAIN AGFubgBzZWNyZXQ=", "AUTH PLAIN AGFubgB3cm9uZw=="
+	const allowed, connections = 3, 12
+	sink := smtptest.NewSink(t, smtptest.Config{Extensions: []string{"AUTH PLAIN"}, Replies: map[string]string{wrong: "535 5.7.8 no"}})
+	start := time.Now()
+	limiter := limit.New(limit.Config{Client: limit.Limits{ErrorsPerMinute: allowed}, Now: func() time.Time { return start }})
+	g := newGate(t, gateOptions{nextHop: sink.Addr(), auth: true, limiter: limiter, wire: smtpfilter.Settings{
+		TLS: smtptest.ServerTLS(), TLSMode: wire.TLSImplicit, RequireAuth: true,
+	}})
+	if err := g.target.(*nexthop.SMTP).Probe(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	open := func() *client {
+		c := dialTLS(t, g.addr)
+		c.reply("220")
+		c.send("EHLO client.example\r\n")
+		c.reply("250")
+		return c
+	}
+	for range 2 * allowed {
+		c := open()
+		c.send(right + "\r\n")
+		c.reply("235")
+		c.Close()
+	}
+	var clients []*client
+	for range connections {
+		clients = append(clients, open())
+	}
+	for i, c := range clients[1:] {
+		c.send(wrong + "\r\n")
+		if i < allowed {
+			c.reply("535")
+		} else {
+			c.reply("421 4.7.0 Too many errors from your address")
+		}
+	}
+	clients[0].send(right + "\r\n")
+	clients[0].reply("421 4.7.0 Too many errors from your address")
+	asked := 0
+	for _, c := range sink.Commands() {
+		if strings.HasPrefix(c.Line, "AUTH ") {
+			asked++
+		}
+	}
+	if want := 3 * allowed; asked != want {
+		t.Errorf("the next hop was asked %d times, want %d", asked, want)
 	}
 }

@@ -126,6 +126,21 @@ func (l *Limiter) RecipientOf(addr netip.Addr, who LoginID) Result {
 // many, and the caller should close the connection.
 func (l *Limiter) Error(addr netip.Addr) Result { return l.take(addr, 0, errorRate) }
 
+// Forgive takes back an error that Error has allowed: the caller counted in advance what has
+// succeeded.
+func (l *Limiter) Forgive(addr netip.Addr) {
+	if l == nil {
+		return
+	}
+	s := l.settings.Load()
+	if !s.limited[errorRate] || !addr.IsValid() || s.exempts(addr) {
+		return
+	}
+	v := l.visit(s, addr, 0, false)
+	defer v.leave()
+	v.giveBack(errorRate)
+}
+
 // take counts an event of a rate if it is allowed.
 func (l *Limiter) take(addr netip.Addr, who LoginID, r rate) Result {
 	if l == nil {

@@ -322,3 +322,35 @@ func TestConnectProxy(t *testing.T) {
 		t.Error(v)
 	}
 }
+
+// TestForgive wants an error that was taken back to leave nothing behind, for client and network,
+// and to give no credit for later.
+func TestForgive(t *testing.T) {
+	clock := newClock()
+	l := New(Config{Client: Limits{ErrorsPerMinute: 2}, Network: Limits{ErrorsPerMinute: 3}, Now: clock.now})
+	a, b := addr("192.0.2.1"), addr("192.0.2.2")
+	counts := func(a netip.Addr, want ...bool) {
+		t.Helper()
+		for i, allowed := range want {
+			if v := l.Error(a); v.Allowed() != allowed {
+				t.Errorf("error %d of %s: %v", i, a, v)
+			}
+		}
+	}
+	l.Forgive(a) // nothing is known of it
+	for range 5 {
+		counts(a, true)
+		l.Forgive(a)
+	}
+	clock.advance(time.Hour)
+	counts(a, true)
+	clock.advance(time.Hour)
+	l.Forgive(a)
+	counts(a, true, true, false)
+	counts(b, true, false)
+	l.Forgive(b)
+	counts(b, true, false)
+	(*Limiter)(nil).Forgive(a)
+	New(Config{}).Forgive(a)
+	l.Forgive(netip.Addr{})
+}

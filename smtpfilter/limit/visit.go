@@ -95,6 +95,15 @@ func (v *visit) use(r rate) {
 	}
 }
 
+// giveBack takes back an event of a rate. A time that has passed then is as none.
+func (v *visit) giveBack(r rate) {
+	for i := v.from; i < v.to; i++ {
+		if e := v.find(i); e != nil {
+			e.until[r] -= v.settings.scopes[i].rates[r].interval
+		}
+	}
+}
+
 // acquire counts an open connection, and returns the entries that count it.
 func (v *visit) acquire() (held [loginScope]*entry) {
 	for i := v.from; i < loginScope; i++ {
