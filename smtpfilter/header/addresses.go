@@ -90,7 +90,7 @@ func (c *collector) scanOnce(value string) {
 	s := scanner{text: c.budget.clean(value), mode: byGrammar, out: c, budget: &c.budget}
 	s.run()
 	if !c.guessing {
-		c.plain = c.named
+		c.plain, c.malformed = c.named, s.malformed
 	}
 	if c.plain && !s.malformed || !mayHoldAddress(value) {
 		return

@@ -23,14 +23,16 @@ type collector struct {
 
 	unreadable []Sender
 
-	field    string            // the present field
-	lost     bool              // its value is a malformed line, which has no forms
-	named    bool              // its value has an address
-	angled   bool              // its value has an address in angle brackets
-	guessing bool              // the present reading is not the first one
-	plain    bool              // the first reading has found an address by the grammar
-	value    []form            // the forms of the present value
-	valueSet map[form]struct{} // the same, if there are many
+	field     string            // the present field
+	lost      bool              // its value is a malformed line, which has no forms
+	named     bool              // its value has an address
+	angled    bool              // its value has an address in angle brackets
+	guessing  bool              // the present reading is not the first one
+	malformed bool              // readers disagree about what is text in the present value
+	plain     bool              // the first reading has found an address by the grammar
+	open      []string          // fields with a value whose marks are unclear
+	value     []form            // the forms of the present value
+	valueSet  map[form]struct{} // the same, if there are many
 
 	senderSet map[Sender]struct{} // the senders, if there are many
 	formSet   map[Form]struct{}   // the forms, if there are many
@@ -49,6 +51,9 @@ func (c *collector) readField(i int, folded []byte, lost bool) {
 	value := unfold(folded)
 	c.read(value)
 	c.guess(folded, value)
+	if c.malformed {
+		c.open, c.malformed = append(c.open, c.field), false
+	}
 	if c.named || len(c.value) > 0 {
 		c.states[i] = filled
 	}

@@ -51,20 +51,28 @@ func (s *scanner) endMember(shown bool) {
 }
 
 // guessPhrase adds the addresses before the angle brackets, which some readers take for the
-// member's. Those inside an encoded-word or a quoted string are part of a name.
+// member's. Those inside a quoted string are part of a name, and those inside an encoded-word
+// too, unless the phrase is none: it has an "@" elsewhere.
 func (s *scanner) guessPhrase() {
-	found := s.found[s.first:s.angle]
-	if len(found) == 0 {
+	phrase := s.text[s.member:s.angleStart]
+	if s.mode != byGrammar || !strings.Contains(phrase, "=?") {
+		s.addGuesses(s.found[s.first:s.angle])
 		return
 	}
-	if phrase := s.text[s.member:s.angleStart]; s.mode == byGrammar && strings.Contains(phrase, "=?") {
-		phrase = s.budget.replaceWords(phrase, func(encodedWord) string { return " " })
-		rest := scanner{text: phrase, mode: byGrammar, budget: s.budget}
-		rest.run()
-		found = rest.found
-		s.addDomains(rest.forms)
+	name := s.budget.replaceWords(phrase, func(encodedWord) string { return " " })
+	if !strings.Contains(name, "@") {
+		return
 	}
-	for _, address := range found {
+	rest := scanner{text: name, mode: byGrammar, budget: s.budget}
+	rest.run()
+	s.addGuesses(rest.found)
+	s.addDomains(rest.forms)
+	s.guessText(phrase, asText)
+}
+
+// addGuesses adds addresses that only some readers see.
+func (s *scanner) addGuesses(addresses []string) {
+	for _, address := range addresses {
 		s.forms = append(s.forms, form{text: address, kind: guessed})
 	}
 }
@@ -76,9 +84,7 @@ func (s *scanner) guessText(member string, m mode) {
 	}
 	text := scanner{text: s.budget.decodeWords(member), mode: m, budget: s.budget}
 	text.run()
-	for _, address := range text.found {
-		s.forms = append(s.forms, form{text: address, kind: guessed})
-	}
+	s.addGuesses(text.found)
 	s.addDomains(text.forms)
 }
 

@@ -94,7 +94,8 @@ func isJunk(r rune) bool {
 
 // guess reads a value as some readers do that take other marks for its parts: Python ends a
 // quoted string, a comment and an address literal at a fold, and decodes encoded-words with
-// punctuation in them before it looks for addresses.
+// punctuation in them before it looks for addresses. It reads all values of a name as one, so that
+// a quoted string may begin in one value and end in the next.
 func (c *collector) guess(folded []byte, value string) {
 	var texts []string
 	if foldInside(folded) {
@@ -112,6 +113,10 @@ func (c *collector) guess(folded []byte, value string) {
 		texts = append(texts, c.budget.decodeWords(value))
 	}
 	c.guessing = true
+	if slices.Contains(c.open, c.field) { // Python reads all values of a name as one
+		s := scanner{text: value, mode: asRaw, out: c, budget: &c.budget}
+		s.run()
+	}
 	for _, text := range slices.Compact(texts) {
 		s := scanner{text: text, mode: byGrammar, out: c, budget: &c.budget, folds: true}
 		s.run()

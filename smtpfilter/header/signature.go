@@ -35,7 +35,7 @@ func Signatures(section []byte) (signatures []verdict.Signature, fromFields int)
 // one more: some readers take it for a part of the field, and its signature does not.
 func countFrom(section []byte) (n int) {
 	for s := (splitter{rest: section}); s.next(); {
-		if isName(bytes.TrimSpace(s.name), "From") {
+		if isName(s.name, "From") {
 			n++
 		}
 	}

@@ -3,6 +3,8 @@ package header
 import (
 	"bytes"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // splitter splits a header section into fields. It has no errors: a reader that stopped at
@@ -29,9 +31,29 @@ type splitter struct {
 	lastFrom []byte // the section from that line on
 }
 
-// nameSpace has the white space that may come between a name and its colon: two characters
-// by the grammar, all of them for C's isspace.
-const nameSpace = " \t\v\f"
+// trimName removes the white space that may come between a name and its colon: two characters
+// by the grammar, all ASCII ones for C's isspace, and for JavaScript's trim also others, such as
+// a no-break space in Latin-1 or UTF-8, on both sides.
+func trimName(name []byte) []byte {
+	isSpace := func(r rune, size int, b byte) bool {
+		return unicode.IsSpace(r) || r == utf8.RuneError && size == 1 && b == 0xa0
+	}
+	for len(name) > 0 {
+		r, size := utf8.DecodeLastRune(name)
+		if !isSpace(r, size, name[len(name)-1]) {
+			break
+		}
+		name = name[:len(name)-size]
+	}
+	for len(name) > 0 {
+		r, size := utf8.DecodeRune(name)
+		if !isSpace(r, size, name[0]) {
+			break
+		}
+		name = name[size:]
+	}
+	return name
+}
 
 // next reads the next field. It reports false at the end.
 func (s *splitter) next() bool {
@@ -45,7 +67,7 @@ func (s *splitter) next() bool {
 			s.name = nil
 		case colon >= 0:
 			begin := from
-			s.name = bytes.TrimRight(content[:colon], nameSpace)
+			s.name = trimName(content[:colon])
 			if len(s.name) == 0 && isSpace(line[0]) && s.lastLine != nil {
 				s.name, begin = s.lastLine, s.lastFrom
 			}
@@ -58,7 +80,7 @@ func (s *splitter) next() bool {
 			s.lines = begin[:len(begin)-len(s.rest)]
 			return true
 		default:
-			s.lastLine, s.lastFrom = bytes.TrimRight(content, nameSpace), from
+			s.lastLine, s.lastFrom = trimName(content), from
 			if len(s.name) > 0 && !isSeparator(content) {
 				s.value, s.lost, s.lines = content, true, line
 				return true
