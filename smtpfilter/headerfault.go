@@ -26,6 +26,20 @@ var (
 // ErrTooManyAddresses says why a header was refused, or a sender not looked up, for the log.
 var ErrTooManyAddresses = errors.New("more sender addresses in the header than max_addresses allows")
 
+// RefusalOfBytes returns the reply to a message with an id that breaks a rule of wire's about its
+// bytes or its size, or the zero Reply. It may have most bytes.
+func (p *Policy) RefusalOfBytes(cause error, most int64, id string) wire.Reply {
+	switch {
+	case errors.Is(cause, wire.ErrBareNewline), errors.Is(cause, wire.ErrNUL):
+		return wire.NewReply(550, fmt.Sprintf("5.5.2 Refused: %v; id %s", cause, id))
+	case errors.Is(cause, wire.ErrTooLarge):
+		return tooLarge(most)
+	case errors.Is(cause, wire.ErrHeaderTooLarge):
+		return wire.NewReply(552, fmt.Sprintf("5.3.4 Header section larger than %d bytes", p.HeaderLimit()))
+	}
+	return wire.Reply{}
+}
+
 // Loop returns the fault of a header section with too many Received fields, or nil.
 func (p *Policy) Loop(section []byte) *HeaderFault {
 	hops := countReceived(section)

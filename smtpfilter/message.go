@@ -3,7 +3,6 @@ package smtpfilter
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"log/slog"
 	"slices"
 
@@ -186,15 +185,10 @@ func (s *session) refuseHeader(t *transaction, body *wire.Body, fault *HeaderFau
 // message.
 func (s *session) refuseBytes(t *transaction, body *wire.Body, cause error) wire.Reply {
 	body.Discard()
-	var reply wire.Reply
+	reply := t.settings.Policy.RefusalOfBytes(cause, s.conn.MaxMessageBytes(), t.id)
 	t.outcome = OutcomeRefused
-	switch limit := s.conn.MaxMessageBytes(); {
-	case errors.Is(cause, wire.ErrBareNewline), errors.Is(cause, wire.ErrNUL):
-		reply = wire.NewReply(550, fmt.Sprintf("5.5.2 Refused: %v; id %s", cause, t.id))
-	case errors.Is(cause, wire.ErrTooLarge):
-		reply = tooLarge(limit)
-	case errors.Is(cause, wire.ErrHeaderTooLarge):
-		reply = wire.NewReply(552, fmt.Sprintf("5.3.4 Header section larger than %d bytes", t.settings.Policy.HeaderLimit()))
+	switch {
+	case !reply.IsZero():
 	case errors.Is(cause, wire.ErrReset):
 		t.outcome = OutcomeAbandoned
 		s.log(slog.LevelInfo, "given up by the client", t, &noFinding, t.recipients(), "", wire.Reply{}, slog.Int64("size", body.Size()))

@@ -166,10 +166,13 @@ func (k *session) doorsOnMessage(ctx context.Context, in messageIn) (all []doorR
 		}
 		if milter && len(m.accepted) > 0 {
 			r.Header = d.says(m.end.Finding, m.end.Tags)
-			if m.end.Mixed {
+			does := d.does(m.end.Finding)
+			if refused := m.refusalOf(m.groups...); !refused.IsZero() {
+				r.Header, does = refused.String(), verdict.Reject
+			} else if m.end.Mixed {
 				r.Header = d.policy.RefusalForSome(m.end.Finding, "ID", m.refusing()).String()
 			}
-			worst = max(worst, d.does(m.end.Finding))
+			worst = max(worst, does)
 		}
 		all = append(all, r)
 	}

@@ -135,8 +135,8 @@ type MessageQuestion struct {
 // MaxMessageBytes bounds the messages that are judged, unless a command asks.
 const MaxMessageBytes = 50 << 20
 
-// Message returns what becomes of a message. It reads the header only, unless the proofs
-// matter.
+// Message returns what becomes of a message. If doors decide and proofs do not matter, it reads
+// the header only.
 func (e *Engine) Message(ctx context.Context, message io.Reader, q MessageQuestion) (*Answer, error) {
 	k, err := e.session(q.Question)
 	if err != nil {

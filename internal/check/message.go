@@ -2,7 +2,6 @@ package check
 
 import (
 	"bufio"
-	"bytes"
 	"cmp"
 	"context"
 	"fmt"
@@ -14,6 +13,7 @@ import (
 	"spamgate/internal/term"
 	"spamgate/smtpfilter"
 	"spamgate/smtpfilter/header"
+	"spamgate/smtpfilter/wire"
 )
 
 // messageResult is the output for a message.
@@ -61,23 +61,33 @@ type messageIn struct {
 	section []byte // the header
 	nextHop []string
 	from    string
-	judged  bool // there is an envelope sender to judge
+	judged  bool  // there is an envelope sender to judge
+	fault   error // of its bytes or its size, see wire
 
 	signatures []verdict.Signature // verified, if proofs are shown
 	fromFields int
 }
 
-// readMessage reads a message.
+// readMessage reads a message, for a listener to its end.
 func (k *session) readMessage(ctx context.Context, message io.Reader, q MessageQuestion) (in messageIn, err error) {
 	in = messageIn{name: q.Name, nextHop: q.NextHop}
-	text := bufio.NewReader(message)
-	if in.section, err = k.readHeader(text, q.Name); err != nil {
-		return in, err
+	body := &mailText{in: bufio.NewReader(message), rules: k.bytes}
+	text := bufio.NewReader(body)
+	in.section, in.fault = k.readHeader(text, q.Name)
+	whole := in.fault == nil
+	if !whole && in.fault != wire.ErrHeaderTooLarge {
+		return in, in.fault
 	}
 	in.from, in.judged = returnPath(in.section, q.From)
-	if k.showsProofs() {
+	if whole && k.showsProofs() {
 		in.signatures, in.fromFields, err = k.verify(ctx, in.section, text)
 	}
+	if whole && !k.byDoors && err == nil {
+		if _, err = io.Copy(io.Discard, text); err != nil {
+			err = fmt.Errorf("%s: %w", k.argument("message"), err)
+		}
+	}
+	in.fault = cmp.Or(body.fault, in.fault)
 	return in, err
 }
 
@@ -94,6 +104,37 @@ type judgedMessage struct {
 	worst      verdict.Action  // what becomes of the message, the strictest for any recipient
 	ahead      bool            // the tags of end are written before the signatures are verified
 	empty      []string        // fields without an address
+	policy     *smtpfilter.Policy
+
+	broken wire.Reply              // the refusal for its form, whoever the recipients are
+	fault  *smtpfilter.HeaderFault // of its header, unless all recipients are exempt
+}
+
+// brokenReply returns the refusal of a message that nobody gets for its form. A mail server that
+// asks a door has rules of its own.
+func (k *session) brokenReply(in messageIn) wire.Reply {
+	if k.byDoors && in.fault != wire.ErrHeaderTooLarge {
+		return wire.Reply{}
+	}
+	if loop := k.policy.Loop(in.section); loop != nil && in.fault == nil {
+		return loop.Reply("ID")
+	}
+	return k.policy.RefusalOfBytes(in.fault, k.bytes.most, "ID")
+}
+
+// refusalOf returns the refusal for its form that a message to some of the groups gets.
+func (m *judgedMessage) refusalOf(groups ...*group) wire.Reply {
+	accepts := func(g *group) bool { return slices.Contains(m.accepted, g) }
+	judges := func(g *group) bool { return accepts(g) && m.policy.JudgesHeader(g.class.Envelope) }
+	strict := func(g *group) bool { return accepts(g) && !g.class.Exempt }
+	switch {
+	case !slices.ContainsFunc(groups, accepts): // RCPT is refused, and nothing follows
+	case !m.broken.IsZero():
+		return m.broken
+	case m.fault != nil && slices.ContainsFunc(groups, judges) && slices.ContainsFunc(groups, strict):
+		return m.fault.Reply("ID")
+	}
+	return wire.Reply{}
 }
 
 // judgeMessage judges a message as far as a door sees it: the header is known or not.
@@ -121,6 +162,10 @@ func (k *session) judgeMessage(ctx context.Context, in messageIn, header bool) (
 		if !refusesRecipient(g.class) {
 			m.accepted = append(m.accepted, g)
 		}
+	}
+	m.policy = &policy
+	if header {
+		m.broken = k.brokenReply(in)
 	}
 	if header && j != nil {
 		if err := k.judgeHeader(ctx, m, j, &policy); err != nil {
@@ -165,8 +210,10 @@ func (k *session) judgeHeader(ctx context.Context, m *judgedMessage, j verdict.J
 	used := classesOf(m.accepted)
 	m.classes.ReadSignatures(ctx, m.section, used)
 	senders := policy.ReadHeader(m.section, m.nextHop)
-	m.empty = senders.FieldsWithoutAddress()
 	m.classes.JudgeHeader(ctx, senders, used)
+	if m.fault = senders.Fault(); m.fault == nil {
+		m.empty = senders.FieldsWithoutAddress()
+	}
 	if m.end = m.classes.Decide(used); m.end.Pending && !k.byDoors {
 		kept := slices.DeleteFunc(used, (*smtpfilter.Class).Dropped)
 		m.ahead, m.end.Tags = true, m.classes.TagsAhead(kept)
@@ -185,9 +232,6 @@ func (k *session) judgeHeader(ctx context.Context, m *judgedMessage, j verdict.J
 				return fmt.Errorf("%s %s: %w", f.Identity, f.Address, f.Err)
 			}
 			g.header = append(g.header, g.class.Applied(f))
-		}
-		if fault := senders.Fault(); fault != nil && !g.class.Exempt {
-			return fmt.Errorf("%s: the gate refuses such a message: %s", k.argument("message"), fault.Reply("ID"))
 		}
 	}
 	return nil
@@ -237,6 +281,10 @@ func (k *session) resultOfMessage(ctx context.Context, in messageIn) (messageRes
 		r.Findings = append(r.Findings, newFinding(f))
 	}
 	m.decide()
+	if r.Reply = k.replyTo(m, m.decided); !k.refusalOf(m, m.groups...).IsZero() {
+		m.worst, m.end, m.decided = verdict.Reject, smtpfilter.Conclusion{}, verdict.Finding{} // no sender decides
+		m.end.Finding.Verdict.Action = verdict.Reject
+	}
 	r.Action, r.Mixed = m.worst.String(), m.end.Mixed
 	r.Pending, r.NotAsked = m.end.Pending, k.unasked
 	if !m.end.Refuses() {
@@ -246,11 +294,15 @@ func (k *session) resultOfMessage(ctx context.Context, in messageIn) (messageRes
 		d := newFinding(m.decided)
 		r.Decided = &d
 	}
-	r.Reply = k.replyTo(m, m.decided)
 	for _, g := range m.groups {
-		if g.recipients != nil {
-			r.ToEach = append(r.ToEach, k.show(g, m.outcome(g)))
+		if g.recipients == nil {
+			continue
 		}
+		shown := k.show(g, m.outcome(g))
+		if reply := k.refusalOf(m, g); !reply.IsZero() {
+			shown.Action, shown.Decided, shown.Reply = verdict.Reject, nil, reply.String()
+		}
+		r.ToEach = append(r.ToEach, shown)
 	}
 	if k.showsProofs() {
 		r.Proofs = k.describeProofs(ctx, in, &m.facts, m.findings(m.groups[0]))
@@ -258,9 +310,21 @@ func (k *session) resultOfMessage(ctx context.Context, in messageIn) (messageRes
 	return r, m, nil
 }
 
-// replyTo returns the reply to a message that a finding refuses for all its recipients, or to
-// the recipients that it refuses.
+// refusalOf returns what refusalOf of the message does, at a listener. If doors decide, the session
+// says what the lists say.
+func (k *session) refusalOf(m *judgedMessage, groups ...*group) wire.Reply {
+	if k.byDoors {
+		return wire.Reply{}
+	}
+	return m.refusalOf(groups...)
+}
+
+// replyTo returns the reply to a message that is refused for its form, or that a finding refuses
+// for all its recipients, or to the recipients that it refuses.
 func (k *session) replyTo(m *judgedMessage, decided verdict.Finding) string {
+	if refused := k.refusalOf(m, m.groups...); !refused.IsZero() {
+		return refused.String()
+	}
 	if !m.end.Mixed {
 		return k.policy.Refusal(decided, "ID").String()
 	}
@@ -299,7 +363,11 @@ func (k *session) printMessage(headline string, r messageResult, m *judgedMessag
 		fmt.Fprintln(k.out, "  envelope sender unknown, not judged: give "+k.argument("from"))
 	}
 	for _, g := range m.groups {
-		k.printGroup(g, m.outcome(g).Verdict.Action.String())
+		action := m.outcome(g).Verdict.Action
+		if !k.refusalOf(m, g).IsZero() {
+			action = verdict.Reject
+		}
+		k.printGroup(g, action.String())
 		k.printFindings(m, g)
 	}
 	k.printMessageProofs(r.Proofs)
@@ -389,28 +457,25 @@ func returnPath(section []byte, from *string) (path string, judged bool) {
 	return "", len(found.Empty) > 0 // Return-Path: <>
 }
 
-// readHeader reads a message's header section, whose lines may end in LF as files' lines do,
-// and the empty line after it. It skips the line with which a mailbox file begins a message.
+// readHeader reads a message's header section, and the empty line after it. A header that is too
+// large is wire.ErrHeaderTooLarge. The line with which a mailbox file begins a message ("From
+// a@b.example Mon Jan …") stays: the gate takes it for a field of another name, too.
 func (k *session) readHeader(text *bufio.Reader, name string) ([]byte, error) {
 	argument, limit := k.argument("message"), k.policy.HeaderLimit()
 	var section []byte
-	for first := true; ; first = false {
-		line, err := readLine(text, 2*limit)
-		if err != nil && err != io.EOF {
+	for {
+		line, err := readLine(text, limit)
+		switch {
+		case err != nil && err != io.EOF:
 			return nil, fmt.Errorf("%s: %w", argument, err)
-		}
-		if first && len(line) == 0 && err == io.EOF {
+		case len(section)+len(line) > limit:
+			return section, wire.ErrHeaderTooLarge
+		case len(section)+len(line) == 0:
 			return nil, fmt.Errorf("%s: %s is empty", argument, name)
-		}
-		if line = bytes.TrimSuffix(bytes.TrimSuffix(line, []byte("\n")), []byte("\r")); len(line) == 0 {
+		case string(line) == "\r\n" || len(line) == 0:
 			return section, nil
 		}
-		if !first || !bytes.HasPrefix(line, []byte("From ")) {
-			section = append(append(section, line...), "\r\n"...)
-		}
-		if len(section) > limit {
-			return nil, fmt.Errorf("%s: the header section is larger than headers.max_bytes (%d): the gate refuses such a message with 552", argument, limit)
-		}
+		section = append(section, line...)
 	}
 }
 

@@ -1,8 +1,6 @@
 package check
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -95,39 +93,11 @@ func (k *session) verify(ctx context.Context, section []byte, body io.Reader) (s
 	}
 	v := k.proofs.Verify(ctx, domains)
 	_, _ = v.Write(append(slices.Clone(section), "\r\n"...)) // never fails
-	if err := copyCRLF(v, body); err != nil {
+	if _, err := io.Copy(v, body); err != nil {
 		v.Abort()
 		return nil, 0, fmt.Errorf("%s: %w", k.argument("message"), err)
 	}
 	return v.Finish(), fromFields, nil
-}
-
-// copyCRLF copies a text with the line ends that mail has.
-func copyCRLF(w io.Writer, r io.Reader) error {
-	in := bufio.NewReader(r)
-	cr := false // the last byte was one
-	for {
-		piece, err := in.ReadSlice('\n')
-		line, ends := bytes.CutSuffix(piece, []byte("\n"))
-		if len(line) > 0 {
-			cr = line[len(line)-1] == '\r'
-		}
-		if ends && !cr {
-			line = append(slices.Clone(line), "\r\n"...)
-		} else {
-			line = piece
-		}
-		if _, err := w.Write(line); err != nil {
-			return err
-		}
-		switch {
-		case err == io.EOF:
-			return nil
-		case err != nil && err != bufio.ErrBufferFull:
-			return err
-		}
-		cr = cr && !ends
-	}
 }
 
 // describeProofs returns what proves which senders of a message.

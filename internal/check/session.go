@@ -27,6 +27,7 @@ type session struct {
 	policy  smtpfilter.Policy
 	proofs  *proof.Proofs // proves senders; nil: all proofs are pending
 	byDoors bool          // doors decide, as where there is no listener
+	bytes   bytesRules    // of the listener
 	doors   []doorSession
 	out     io.Writer // of who prints
 
@@ -67,6 +68,7 @@ func (e *Engine) newSession(c *config.Config, set *blocklist.Set, as setup.Judge
 		policy:  as.Policy,
 		byDoors: as.Door != nil,
 		unasked: listsByRecipient(c, as.Lists),
+		bytes:   bytesRulesOf(c, as, q),
 	}
 	if !q.Offline {
 		k.dns = e.options.DNS

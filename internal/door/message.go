@@ -2,7 +2,6 @@ package door
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"slices"
 	"time"
@@ -208,7 +207,7 @@ func (m *Message) HeaderLimit() int { return m.settings.Policy.HeaderLimit() }
 // HeaderTooLarge refuses a message because of its header section, which is too long to be
 // judged.
 func (m *Message) HeaderTooLarge() Answer {
-	return m.refuse(wire.NewReply(552, fmt.Sprintf("5.3.4 Header section larger than %d bytes", m.HeaderLimit())), wire.ErrHeaderTooLarge)
+	return m.refuse(m.settings.Policy.RefusalOfBytes(wire.ErrHeaderTooLarge, 0, m.id), wire.ErrHeaderTooLarge)
 }
 
 // refuse refuses, logs and counts a message that cannot be judged.

@@ -62,6 +62,8 @@ type Judged struct {
 	Lists  []string          // names of the lists that apply; empty: all
 	Policy smtpfilter.Policy // without recipients from files, see SetRecipients
 	Door   *config.Door      // nil: a listener
+
+	Listener *config.Listener // nil: a door
 }
 
 // FindJudged returns the listener or door of a name. If name is "" it returns the first
@@ -69,10 +71,10 @@ type Judged struct {
 func FindJudged(c *config.Config, name string) (Judged, error) {
 	var all []Judged
 	for _, l := range c.Listeners {
-		all = append(all, Judged{l.Name, l.Lists, Policy(c, l), nil})
+		all = append(all, Judged{l.Name, l.Lists, Policy(c, l), nil, &l})
 	}
 	for _, d := range c.Doors() {
-		all = append(all, Judged{d.Name, d.Lists, DoorPolicy(c, d), &d})
+		all = append(all, Judged{d.Name, d.Lists, DoorPolicy(c, d), &d, nil})
 	}
 	var names []string
 	for _, j := range all {

@@ -68,7 +68,8 @@ them counts. A running gate has its own filter, with the same bits unless its
 hashes have a secret key.
 
 With --message the command judges a whole message: the envelope sender and every
-address in the header fields of [headers] check. Without --from the envelope
+address in the header fields of [headers] check. What the gate refuses whoever
+sends it (its size, its bytes, fields that are too long) is refused, too. Without --from the envelope
 sender is taken from the Return-Path field, or else not judged. Text that is not
 an address ("spam%example.net", "spammer") is judged by the addresses that mail
 servers may make of it. Servers may add their own name: a running gate learns it
