@@ -9,6 +9,8 @@
 //   - console: the console and its API: who is let in, edits, the history under kills
 //   - decisions: the history of decisions, found by the gate and without one
 //   - addresses: the gate judges the sender that the next hop sees
+//   - differential: no mail reader sees a sender that the gate has not judged; for
+//     tools/differential
 //   - servers: the gate works with the mail servers and the examples of the docs
 //   - policyservice: Postfix decides by the policy service like the gate
 //   - nexthops: several, slow, dead and looping next hops

@@ -27,7 +27,7 @@ var (
 const batch = 250
 
 // shown is how many findings are minimised and printed.
-const shown = 40
+const shown = 20
 
 // TestDifferential sends random headers through a gate and each mail server. No reader may
 // see a listed sender in what arrives.
