@@ -115,11 +115,7 @@ func (g *gate) settings(t testing.TB, w *world) smtpfilter.Settings {
 	t.Helper()
 	lists, _, err := store.Build(context.Background(), g.config(t, w))
 	must(t, err)
-	return g.settingsOf(w, g.checker(w, lists))
-}
-
-// settingsOf returns the gate's settings in a world, with a Checker.
-func (g *gate) settingsOf(w *world, checker verdict.Checker) smtpfilter.Settings {
+	checker := g.checker(w, lists)
 	policy := smtpfilter.Policy{
 		HeaderFields:     []string{"From", "Sender", "Reply-To"},
 		CheckBounces:     w.checkBounces,
