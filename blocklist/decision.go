@@ -98,10 +98,10 @@ func weigh(d *verdict.Verdict, matches []verdict.Match, overrides []int) {
 
 // monitored returns what becomes of a verdict if every list only monitors.
 func monitored(d *verdict.Verdict) {
-	pending, ifProved := d.Pending, d.Proved
+	pending, ifProved, proofs := d.Pending, d.Proved, d.Proofs
 	*d = d.Monitor()
 	if ifProved != nil {
 		proved := ifProved.Monitor()
-		d.Pending, d.Proved = pending, &proved
+		d.Pending, d.Proved, d.Proofs = pending, &proved, proofs
 	}
 }

@@ -61,6 +61,9 @@ func TestDecideProofs(t *testing.T) {
 			if monitor && v.Action != verdict.Accept {
 				t.Errorf("%s: %s although the lists only monitor", tt.name, v.Action)
 			}
+			if v.Pending && len(v.Proofs) == 0 {
+				t.Errorf("%s, monitor %v: nobody knows which proof is pending", tt.name, monitor)
+			}
 			if v.Pending && v.Proved.Action != verdict.Accept {
 				t.Errorf("%s: proved %+v", tt.name, v.Proved)
 			}
