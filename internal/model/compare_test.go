@@ -24,7 +24,10 @@ func TestModel(t *testing.T) {
 			want := w.decide(m)
 			seen.add(&want)
 			if diff := g.run(t, m).differs(want, m); diff != "" {
-				w, m, diff = shrink(t, g, w, m, diff)
+				w, m, diff = shrink(w, m, diff, func(w *world, m *message) string {
+					g.apply(t, w)
+					return g.run(t, m).differs(w.decide(m), m)
+				})
 				t.Fatalf("-model.seed=%d: %s\n%s\n%s\nthe model: %s", first, diff, w, m, w.decide(m).short())
 			}
 			n--
@@ -73,15 +76,14 @@ func (t tally) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// shrink removes what it can from a configuration and a message as long as the gate and the
-// model differ.
-func shrink(t *testing.T, g *gate, w *world, m *message, diff string) (*world, *message, string) {
+// shrink removes what it can from a configuration and a message as long as compare finds a
+// difference.
+func shrink(w *world, m *message, diff string, compare func(*world, *message) string) (*world, *message, string) {
 	for again := true; again; {
 		again = false
 		for _, smaller := range simpler(w, m) {
 			sw, sm := smaller.w, smaller.m
-			g.apply(t, &sw)
-			if d := g.run(t, &sm).differs(sw.decide(&sm), &sm); d != "" {
+			if d := compare(&sw, &sm); d != "" {
 				w, m, diff, again = &sw, &sm, d, true
 				break
 			}
@@ -146,6 +148,9 @@ func simpler(w *world, m *message) (all []both) {
 	}
 	if w.exemptRecipients != nil {
 		with(func(b *both) { b.w.exemptRecipients = nil })
+	}
+	for i := range w.faults {
+		with(func(b *both) { b.w.faults = without(w.faults, i) })
 	}
 	for i := range m.rcpts {
 		if len(m.rcpts) > 1 {

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"spamgate/blocklist"
+	"spamgate/blocklist/judge"
 	"spamgate/blocklist/store"
 	"spamgate/blocklist/verdict"
 	"spamgate/smtpfilter"
@@ -110,6 +111,42 @@ func (g *gate) config(t testing.TB, w *world) store.Config {
 	return c
 }
 
+// faulty is a Checker of lists that cannot be asked about some senders and recipients.
+type faulty struct {
+	judge.Checker
+	faults []fault
+}
+
+func (c faulty) Judge() verdict.Judge { return faultyJudge{c.Checker.Judge().(wholeJudge), c.faults} }
+
+type wholeJudge interface {
+	verdict.RecipientJudge
+	verdict.ProofJudge
+}
+
+type faultyJudge struct {
+	wholeJudge
+	faults []fault
+}
+
+func (j faultyJudge) KeysOf(r verdict.Recipient) ([]string, error) {
+	for _, f := range j.faults {
+		if f.keys && f.rcpt == r.Path {
+			return nil, fmt.Errorf("%w: no keys", verdict.ErrNoAnswer)
+		}
+	}
+	return j.wholeJudge.KeysOf(r)
+}
+
+func (j faultyJudge) Judge(ctx context.Context, m *verdict.Message, q verdict.Query) (verdict.Verdict, error) {
+	for _, f := range j.faults {
+		if q.Reading == verdict.ReadAddress && f.about(q.Stage == verdict.Header, q.Address) && (f.rcpt == "" || slices.Contains(q.For.Keys, f.rcpt)) {
+			return verdict.Verdict{}, fmt.Errorf("%w: damaged", verdict.ErrNoAnswer)
+		}
+	}
+	return j.wholeJudge.Judge(ctx, m, q)
+}
+
 // settings returns the gate's settings in a world.
 func (g *gate) settings(t testing.TB, w *world) smtpfilter.Settings {
 	t.Helper()
@@ -134,7 +171,7 @@ func (g *gate) settings(t testing.TB, w *world) smtpfilter.Settings {
 		})
 	}
 	return smtpfilter.Settings{
-		Checker: checker, NextHop: g.hop, Policy: policy, Signatures: g.proofs,
+		Checker: faulty{checker, w.faults}, NextHop: g.hop, Policy: policy, Signatures: g.proofs,
 		NoNames: true, MaxErrors: 1 << 30, MaxRefusals: 1 << 30,
 	}
 }
@@ -193,6 +230,7 @@ type observed struct {
 	rcpts     []wire.Reply
 	message   wire.Reply
 	delivered []delivery
+	aborted   []delivery
 	opened    int
 	faults    []string
 }
@@ -203,9 +241,9 @@ func (g *gate) run(t testing.TB, m *message) observed {
 	var o observed
 	text := m.text()
 	g.proofs.about(m, text)
-	commands := "MAIL FROM:<" + m.from.written + ">\r\n"
+	commands := "MAIL FROM:<" + m.from.written + "> " + mailParams + "\r\n"
 	for _, r := range m.rcpts {
-		commands += "RCPT TO:<" + r + ">\r\n"
+		commands += "RCPT TO:<" + r + "> " + rcptParams(r) + "\r\n"
 	}
 	g.send(t, commands)
 	g.expect(t, 250)
@@ -224,9 +262,26 @@ func (g *gate) run(t testing.TB, m *message) observed {
 		g.send(t, "RSET\r\n")
 		g.expect(t, 250)
 	}
-	o.delivered, o.opened = g.hop.take()
+	o.delivered, o.aborted, o.opened = g.hop.take()
 	o.faults, g.proofs.faults = g.proofs.faults, nil
+	for _, d := range append(slices.Clone(o.aborted), o.delivered...) {
+		if e := d.envelope; e.From != m.from.written || strings.Join(e.Params, " ") != mailParams {
+			o.faults = append(o.faults, fmt.Sprintf("the next hop has MAIL FROM:<%s> %s", e.From, e.Params))
+		}
+		for i, to := range d.to {
+			if d.params[i] != rcptParams(to) {
+				o.faults = append(o.faults, fmt.Sprintf("the next hop has RCPT TO:<%s> %s", to, d.params[i]))
+			}
+		}
+	}
 	return o
+}
+
+// The parameters of MAIL and RCPT, which the next hop gets, too (RFC 3461).
+const mailParams = "RET=HDRS ENVID=e1"
+
+func rcptParams(to string) string {
+	return "NOTIFY=DELAY ORCPT=rfc822;" + strings.ReplaceAll(to, "+", "+2B")
 }
 
 var (
@@ -292,7 +347,7 @@ func (o observed) differsFrom(want outcome, m *message) string {
 		return ""
 	}
 	if len(o.delivered) != 1 || !slices.Equal(unique(o.delivered[0].to), unique(want.delivered)) {
-		return fmt.Sprintf("delivered %q, want to %s", o.delivered, want.delivered)
+		return fmt.Sprintf("delivered %+v, want to %s", o.delivered, want.delivered)
 	}
 	d := o.delivered[0]
 	if !bytes.HasSuffix(d.text, bytes.ReplaceAll(m.text(), []byte("\n."), []byte("\n.."))) {

@@ -2,6 +2,7 @@ package model
 
 import (
 	"context"
+	"strings"
 	"sync"
 
 	"spamgate/smtpfilter/nexthop"
@@ -12,28 +13,33 @@ import (
 type hop struct {
 	mu        sync.Mutex
 	delivered []delivery
+	aborted   []delivery
 	opened    int // messages that were begun
 }
 
-// delivery is a message and the recipients who have it.
+// delivery is a message and the recipients who have it, with the parameters of MAIL and RCPT.
 type delivery struct {
-	to   []string
-	text []byte
+	envelope nexthop.Envelope
+	to       []string
+	params   []string
+	text     []byte
 }
 
 // take returns what came since the last call.
-func (h *hop) take() (delivered []delivery, opened int) {
+func (h *hop) take() (delivered, aborted []delivery, opened int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	delivered, opened = h.delivered, h.opened
-	h.delivered, h.opened = nil, 0
-	return delivered, opened
+	delivered, aborted, opened = h.delivered, h.aborted, h.opened
+	h.delivered, h.aborted, h.opened = nil, nil, 0
+	return delivered, aborted, opened
 }
 
-func (h *hop) Begin(nexthop.Envelope) nexthop.Transaction { return &passing{hop: h} }
+func (h *hop) Begin(e nexthop.Envelope) nexthop.Transaction {
+	return &passing{hop: h, delivery: delivery{envelope: e}}
+}
 
 func (h *hop) Extensions() wire.Extensions {
-	return wire.Extensions{"8BITMIME": nil, "CHUNKING": nil, "ENHANCEDSTATUSCODES": nil, "SIZE": {"1000000"}}
+	return wire.Extensions{"8BITMIME": nil, "CHUNKING": nil, "DSN": nil, "ENHANCEDSTATUSCODES": nil, "SIZE": {"1000000"}}
 }
 func (h *hop) String() string { return "memory" }
 func (h *hop) Close() error   { return nil }
@@ -45,8 +51,8 @@ type passing struct {
 	aborted bool
 }
 
-func (p *passing) Rcpt(_ context.Context, to string, _ []string) (wire.Reply, error) {
-	p.to = append(p.to, to)
+func (p *passing) Rcpt(_ context.Context, to string, params []string) (wire.Reply, error) {
+	p.to, p.params = append(p.to, to), append(p.params, strings.Join(params, " "))
 	return wire.NewReply(250, "2.1.5 Ok"), nil
 }
 
@@ -77,5 +83,8 @@ func (p *passing) Commit(context.Context) (wire.Reply, error) {
 func (p *passing) Abort() {
 	p.hop.mu.Lock()
 	defer p.hop.mu.Unlock()
+	if !p.aborted && p.text != nil {
+		p.hop.aborted = append(p.hop.aborted, p.delivery)
+	}
 	p.aborted = true
 }

@@ -58,6 +58,20 @@ type world struct {
 	srs, batv        bool // unwrap
 	checkBounces     bool
 	tagMixed         bool // mixed_headers = "tag"
+	faults           []fault
+}
+
+// fault says that the lists cannot be asked: for the keys of a recipient, or about a sender.
+type fault struct {
+	rcpt             string // the lists with entries for this recipient; "": all lists
+	keys             bool
+	sender           string // "": every sender
+	envelope, header bool
+}
+
+// about reports whether the lists cannot be asked about a sender.
+func (f *fault) about(header bool, sender string) bool {
+	return !f.keys && (header && f.header || !header && f.envelope) && (f.sender == "" || f.sender == sender)
 }
 
 // address is a sender and the senders that were wrapped into it: chain[0] is what is written,

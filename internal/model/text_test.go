@@ -35,6 +35,9 @@ func (w *world) String() string {
 	for _, r := range w.rules {
 		fmt.Fprintf(&b, "recipient_policy match=%s exempt=%v lists=%s max_action=%s monitor=%v\n", r.match, r.exempt, r.lists, r.maxAction, r.monitor)
 	}
+	for _, f := range w.faults {
+		fmt.Fprintf(&b, "the lists cannot be asked: %+v\n", f)
+	}
 	fmt.Fprintf(&b, "exempt_recipients=%s exempt_client=%v monitor=%v unwrap(srs=%v batv=%v) check_bounces=%v tag_mixed=%v",
 		w.exemptRecipients, w.exemptClient, w.monitor, w.srs, w.batv, w.checkBounces, w.tagMixed)
 	return b.String()
