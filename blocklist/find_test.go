@@ -36,6 +36,7 @@ func TestDecideProofs(t *testing.T) {
 		{"a milder list is left", []plainList{block("b", verdict.Reject, "p.example"), block("c", verdict.Tag, "@p.example"), allow("a", false, "p.example")}, verdict.Envelope, verdict.Proven, verdict.Tag, true, false, false},
 		{"clears the message", []plainList{allow("a", true, "p.example")}, verdict.Envelope, verdict.Proven, verdict.Accept, true, false, true},
 		{"clears nothing in a header", []plainList{allow("a", true, "p.example")}, verdict.Header, verdict.Proven, verdict.Accept, false, false, false},
+		{"two overrides, of which the second asks for no proof", []plainList{block("b", verdict.Reject, "p.example"), allow("a", true, "p.example"), {List{Name: "plain", Type: Allow, Override: true}, []string{"p.example"}}}, verdict.Envelope, verdict.NotProven, verdict.Accept, false, false, true},
 		{"only monitors", []plainList{block("b", verdict.Monitor, "p.example"), allow("a", false, "p.example")}, verdict.Envelope, verdict.Proven, verdict.Accept, false, false, false},
 	} {
 		for _, monitor := range []bool{false, true} {

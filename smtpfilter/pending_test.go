@@ -88,6 +88,41 @@ func TestPendingMessage(t *testing.T) {
 	}
 }
 
+// TestSignedDotLine: a line of the header that begins with a dot is verified without its
+// dot-stuffing, as the first line and as another one.
+func TestSignedDotLine(t *testing.T) {
+	for _, message := range []string{
+		".mark: one\r\nFrom: ceo@partner.example\r\n\r\nhello\r\n",
+		"From: ceo@partner.example\r\n.mark: two\r\n\r\nhello\r\n.\r\n",
+	} {
+		checker, signatures := provenLists(t).start(t)
+		target, delivered := pendingHop(t, "smtp")
+		o := gateOptions{target: target, checker: checker, policy: smtpfilter.Policy{HeaderFields: []string{"From"}}}
+		o.wire.Signatures = signatures
+		c := dial(t, newGate(t, o).addr)
+		c.reply("220")
+		c.send("EHLO client.example\r\n")
+		c.reply("250")
+		// The signature comes last, so that the field stays where it is.
+		signed := signMessage(t, message)
+		signature := strings.TrimSuffix(signed, message)
+		head, body, _ := strings.Cut(message, "\r\n\r\n")
+		signed = head + "\r\n" + strings.TrimSuffix(signature, "\r\n") + "\r\n\r\n" + body
+		c.send("MAIL FROM:<ceo@partner.example>\r\n")
+		c.reply("250")
+		c.send("RCPT TO:<b@example.net>\r\n")
+		c.reply("250")
+		c.send("DATA\r\n")
+		c.reply("354")
+		stuffed := strings.ReplaceAll("\n"+signed, "\n.", "\n..")[1:]
+		c.send(stuffed + ".\r\n")
+		c.reply("250")
+		if got := delivered(); len(got) != 1 || !strings.HasSuffix(got[0], signed) {
+			t.Errorf("delivered %q, want %q", got, signed)
+		}
+	}
+}
+
 // sendWhole sends a message with DATA, or in three chunks.
 func sendWhole(c *client, command, message string) {
 	c.send("MAIL FROM:<ceo@partner.example>\r\n")

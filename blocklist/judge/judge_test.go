@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"spamgate/blocklist"
+	"spamgate/blocklist/sender"
 	"spamgate/blocklist/store"
 	"spamgate/blocklist/verdict"
 )
@@ -128,5 +129,22 @@ func TestJudgeAllocations(t *testing.T) {
 		}
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
+	}
+}
+
+// TestWrappedTwice: a sender in two layers of wrapping of different kinds is judged, too.
+func TestWrappedTwice(t *testing.T) {
+	j := Checker{Store: source{newSet(t)}, Unwrap: sender.SRS | sender.BATV}.Judge()
+	for _, address := range []string{
+		"srs0=aa=bb=in.example=prvs=1234abcdef=spammer@out.example", // a tagged address, forwarded
+		"prvs=1234abcdef=srs0=aa=bb=in.example=spammer@out.example", // a forwarder that tags
+		"box+srs=aa=bb=in.example=btv1==0a1b2c3d==spammer@out.example",
+		"btv1==0a1b2c3d==prvs=1234abcdef=spammer@in.example",
+		"srs1=cc=first.example==aa=bb=in.example=spammer@out.example",
+	} {
+		v, err := j.Judge(t.Context(), nil, verdict.Query{Stage: verdict.Envelope, Address: address})
+		if err != nil || v.Action != verdict.Reject || v.Match.List != "blocked" {
+			t.Errorf("%s: %+v, %v", address, v, err)
+		}
 	}
 }

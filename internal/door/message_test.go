@@ -2,6 +2,7 @@ package door
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"log/slog"
 	"net/netip"
@@ -267,3 +268,58 @@ func TestHeaderTooLarge(t *testing.T) {
 		t.Errorf("counted %q", got)
 	}
 }
+
+// TestLoginsCount: clients that log in are exempt only if the policy says so.
+func TestLoginsCount(t *testing.T) {
+	d, _, _ := newDoor(t, false)
+	settings := *d.Settings()
+	settings.Policy.ExemptAuthenticated = false
+	d.Apply(settings)
+	m := d.Begin(t.Context(), Envelope{From: "a@reject.example", Login: "ann"})
+	if a := m.Recipient("you@example.net"); a.Reply.Code != 550 {
+		t.Errorf("a client that has logged in: %s", describe(m, a))
+	}
+}
+
+// TestAbandoned: a message that does not come to its end is counted once, if a recipient was
+// taken, and its signatures are verified no more.
+func TestAbandoned(t *testing.T) {
+	d, _, meter := newSayingDoor(t, false, smtpfilter.MixedRefuse)
+	settings := *d.Settings()
+	verifier := &countVerifier{}
+	settings.Signatures = verifier
+	d.Apply(settings)
+	begin := func(from string, to ...string) *Message {
+		m := d.Begin(t.Context(), Envelope{From: from})
+		for _, r := range to {
+			m.Recipient(r + "@example.net")
+		}
+		return m
+	}
+	begin("a@clean.example").Abandoned()
+	begin("a@reject.example", "eve").Abandoned()
+	begin("a@discard.example", "eve").Abandoned()
+	m := begin("ceo@partner.example", "eve")
+	m.Header([]byte("From: ceo@partner.example\r\nDKIM-Signature: v=1; a=rsa-sha256; d=partner.example; s=s; h=from; b=; bh=\r\n"), nil)
+	if m.Content() == nil {
+		t.Fatal("nothing depends on the signature")
+	}
+	m.Abandoned()
+	if verifier.aborted == 0 {
+		t.Error("the verification goes on")
+	}
+	m.Abandoned()
+	want := "listed discarded beside:abandoned accepted beside:abandoned"
+	if got := strings.Join(meter.all, " "); got != want {
+		t.Errorf("counted %q, want %q", got, want)
+	}
+}
+
+// countVerifier verifies nothing, and counts what is aborted.
+type countVerifier struct{ aborted int }
+
+func (v *countVerifier) Verify(context.Context, []string) smtpfilter.Verification { return v }
+
+func (v *countVerifier) Write(b []byte) (int, error) { return len(b), nil }
+func (v *countVerifier) Finish() []verdict.Signature { return nil }
+func (v *countVerifier) Abort()                      { v.aborted++ }

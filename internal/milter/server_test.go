@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 
@@ -111,6 +112,23 @@ func TestManyRecipients(t *testing.T) {
 	answers, _ = answersTo(t, bytes.NewReader(d.sent(t)))
 	if last := answers[len(answers)-1]; last != "y 452 4.5.3 Too many recipients|" || answers[len(answers)-2] != "c" {
 		t.Errorf("to the last recipient: %q", last)
+	}
+}
+
+// TestRecipientsOfEachMessage: the bound of the recipients is that of a message, not of the
+// connection, however the messages before have ended.
+func TestRecipientsOfEachMessage(t *testing.T) {
+	rcpt := "> R <" + strings.Repeat("x", maxPacket-100) + "@example.net>|"
+	d := dialogue{steps: slices.Clone(begin)}
+	for _, end := range []string{"> A", "> E", "> E"} {
+		d.steps = append(d.steps, "> M <a@clean.example>|")
+		d.steps = append(append(d.steps, slices.Repeat([]string{rcpt}, maxPaths/maxPacket/2+1)...), end)
+	}
+	answers, _ := answersTo(t, bytes.NewReader(d.sent(t)))
+	for i, a := range answers[1:] {
+		if a != "c" {
+			t.Errorf("answer %d is %q", i+1, a)
+		}
 	}
 }
 

@@ -317,9 +317,12 @@ func (w *world) compose(d entrance, m *message, alone []done, all done, seen tal
 		return ""
 	}
 	for _, r := range refusals {
-		if !waits {
+		if len(m.signatures) == 0 { // else what may yet be proven can be the reason that is shown
 			tags = append(tags, r.list)
 		}
+	}
+	if len(refusals) > 0 && len(all.tags) == 0 {
+		return "without a tag"
 	}
 	for _, l := range tags {
 		if !slices.Contains(all.tags, l) {
