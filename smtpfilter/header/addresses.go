@@ -92,7 +92,8 @@ func (c *collector) scanOnce(value string) {
 	if !c.guessing {
 		c.plain, c.malformed = c.named, s.malformed
 	}
-	if c.plain && !s.malformed || !mayHoldAddress(value) {
+	mayHold := mayHoldAddress(value) || s.malformed && strings.ContainsAny(value, routeMarks)
+	if c.plain && !s.malformed || !mayHold {
 		return
 	}
 	raw := scanner{text: c.budget.decodeWords(s.text), mode: asRaw, out: c, budget: &c.budget}

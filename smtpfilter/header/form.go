@@ -152,13 +152,6 @@ func (f form) beside(named, angled bool) bool {
 // says that the chain fills angle brackets.
 func (s *scanner) chainForms(more, closed bool) {
 	c := &s.addrs
-	if s.mode != byGrammar {
-		if c.isDomain() {
-			_, domain := c.cur.head()
-			s.addForm(append([]byte{'@'}, domain...), domainOnly, false)
-		}
-		return
-	}
 	if more && c.wantsDomain() {
 		return
 	}
@@ -173,6 +166,9 @@ func (s *scanner) chainForms(more, closed bool) {
 		switch {
 		case c.prev.empty():
 			s.addForm(append([]byte{'@'}, domain...), domainOnly, false)
+			if len(domain) < len(c.cur.buf) {
+				s.addForm(append([]byte{'@'}, c.cur.buf...), domainOnly, false) // some readers drop the space
+			}
 		case cleanHost(string(domain)) == "":
 			_, local := c.prev.tail()
 			s.addForm(local, atSign, false)
@@ -234,11 +230,13 @@ func (s *scanner) addForm(text []byte, kind formKind, spaced bool) {
 	if kind == bareWord && strings.Contains(t, "@") {
 		return // the decoded text is read as an address elsewhere
 	}
-	if strings.ContainsFunc(t, isWordRune) {
-		s.forms = append(s.forms, form{text: t, kind: kind, route: !spaced && isFullRoute(t)})
-		if kind != domainOnly {
-			s.addRouted(t)
-		}
+	f := form{text: t, kind: kind, route: !spaced && isFullRoute(t)}
+	if !strings.ContainsFunc(t, isWordRune) || s.mode != byGrammar && !f.route && kind != domainOnly {
+		return
+	}
+	s.forms = append(s.forms, f)
+	if kind != domainOnly {
+		s.addRouted(t)
 	}
 }
 

@@ -28,8 +28,8 @@ func (s *scanner) endMember(shown bool) {
 	} else if s.angle >= 0 {
 		s.dropForms(s.firstForm, s.angleForms)
 	}
-	if s.unclosed && strings.Contains(s.text[s.member:s.pos], "=?") {
-		s.guessText(s.text[s.member:s.pos], asText)
+	if s.unclosed { // Sendmail adds and removes quotes to close it
+		s.guessText(s.text[s.member:s.pos], asRaw)
 	}
 	switch {
 	case s.unclear: // readers may end the member elsewhere, so all of it counts
@@ -40,10 +40,10 @@ func (s *scanner) endMember(shown bool) {
 			s.out.angled = true
 		}
 	case shown && (s.angle >= 0 || len(s.found) == s.first):
-		s.readText(s.text[s.member:s.pos])
-		if len(s.found) == s.first { // nodemailer looks into its comments
-			s.guessText(s.text[s.member:s.pos], asRaw)
+		if s.readText(s.text[s.member:s.pos]); len(s.found) > s.first {
+			s.guessText(s.text[s.member:s.pos], asText)
 		}
+		s.guessText(s.text[s.member:s.pos], asRaw) // nodemailer looks into its comments
 	case strings.Contains(s.text[s.member:s.pos], "=?"): // Python looks into them first
 		s.guessText(s.text[s.member:s.pos], asText)
 	}
@@ -82,10 +82,17 @@ func (s *scanner) guessText(member string, m mode) {
 	if s.mode != byGrammar || !mayHoldAddress(member) {
 		return
 	}
-	text := scanner{text: s.budget.decodeWords(member), mode: m, budget: s.budget}
-	text.run()
-	s.addGuesses(text.found)
-	s.addDomains(text.forms)
+	texts := []string{s.budget.decodeWords(member)}
+	if strings.Count(member, "=?") > 1 { // Python keeps the space between some encoded-words
+		apart := func(w encodedWord) string { return " " + s.budget.decode(w) + " " }
+		texts = append(texts, s.budget.replaceWords(member, apart))
+	}
+	for _, t := range texts {
+		text := scanner{text: t, mode: m, budget: s.budget}
+		text.run()
+		s.addGuesses(text.found)
+		s.addDomains(text.forms)
+	}
 }
 
 // addDomains adds those of some forms that are not words.

@@ -113,6 +113,7 @@ func (c *collector) guess(folded []byte, value string) {
 		texts = append(texts, c.budget.decodeWords(value))
 	}
 	c.guessing = true
+	c.take(c.budget.cutMembers(value), nil)
 	if slices.Contains(c.open, c.field) { // Python reads all values of a name as one
 		s := scanner{text: value, mode: asRaw, out: c, budget: &c.budget}
 		s.run()
@@ -122,6 +123,50 @@ func (c *collector) guess(folded []byte, value string) {
 		s.run()
 	}
 	c.guessing = false
+}
+
+// Sendmail 8.17 cuts each member of a list after so many bytes at least and at most: its limit for
+// an address is 256 (MAXNAME), and it adds and removes some while it rewrites.
+const (
+	cutFrom = 190
+	cutTo   = 262
+)
+
+// cutMembers returns the addresses that Sendmail may make of long members, by a cut inside their
+// domain.
+func (b *budget) cutMembers(value string) (found []string) {
+	quoted, depth, start := false, 0, 0
+	for i := 0; i <= len(value); i++ {
+		switch {
+		case i == len(value), value[i] == ',' && !quoted && depth == 0:
+			found = b.cutMember(found, value[start:i])
+			start = i + 1
+		case value[i] == '\\':
+			i++
+		case value[i] == '"' && depth == 0:
+			quoted = !quoted
+		case value[i] == '(' && !quoted:
+			depth++
+		case value[i] == ')' && !quoted && depth > 0:
+			depth--
+		}
+	}
+	return found
+}
+
+func (b *budget) cutMember(found []string, member string) []string {
+	for end := cutFrom; end < min(cutTo, len(member)); end++ {
+		if !isHostByte(member[end-1]) || !isHostByte(member[end]) {
+			continue
+		}
+		at := strings.LastIndexByte(member[:end], '@')
+		if at < 0 || end-at > maxDomain || strings.ContainsFunc(member[at+1:end], isOdd) {
+			continue
+		}
+		local := member[strings.LastIndexAny(member[:at], " \t<,;:\"(")+1 : at]
+		found = b.appendAddress(found, []byte(local), []byte(member[at+1:end]), false)
+	}
+	return found
 }
 
 // foldInside reports whether a line break may be inside a quoted string, a comment or an address

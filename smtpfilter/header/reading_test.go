@@ -114,3 +114,18 @@ func TestLongRoutes(t *testing.T) {
 		}
 	}
 }
+
+// TestCutMembers wants an address that Sendmail cuts inside its domain to be found, where it cuts
+// and nowhere else.
+func TestCutMembers(t *testing.T) {
+	for _, name := range []string{"", "Ann, ann@ok.example, ", "\"a,b\" <c@ok.example>, "} {
+		for n := range 400 {
+			value := name + strings.Repeat("x", n) + " <spam@listed.examplexyz.ok.example>"
+			cut := n + len(" <spam@listed.example")
+			got := strings.Contains(strings.Join(show(Senders([]byte("From: "+value), asked)), "\n"), "spam@listed.example\n")
+			if want := cut >= cutFrom-1 && cut < cutTo-1; got != want && (cut < cutFrom-2 || cut > cutFrom+2) && (cut < cutTo-3 || cut > cutTo+2) {
+				t.Errorf("%q, %d bytes before the cut: found: %t", name, cut, got)
+			}
+		}
+	}
+}
