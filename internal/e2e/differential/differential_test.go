@@ -103,12 +103,12 @@ func isListed(address string) bool {
 			return -1
 		}
 		return r
-	}, strings.Trim(address, "<>"))
+	}, strings.ReplaceAll(strings.Trim(address, "<>"), "\t", " "))
 	at := strings.LastIndexByte(address, '@')
 	if at < 0 {
 		return false
 	}
-	domain := strings.TrimRight(strings.ReplaceAll(address[at+1:], " ", ""), "\ufffd")
+	domain := strings.TrimSuffix(strings.ReplaceAll(address[at+1:], " ", ""), "\ufffd")
 	address = strings.Trim(address[:at], " ") + "@" + domain
 	a, err := sender.Parse(address)
 	if err != nil {

@@ -39,7 +39,7 @@ func TestIsListed(t *testing.T) {
 		"e\x02vil@addr.example": true, "spam@lis\u200bted.example": true, "<spam@listed.example>": true,
 		"Evil@ addr.example": true, "spam@lis ted.example": true, "spam@listed.example\xff": true, "@listed.example": true, "MISSING_MAILBOX@listed.example": true,
 		"ok@ok.example": false, "spam@notlisted.example": false, "spam@listed.example.ok.example": false, "ann@addr.example": false,
-		"evi l@addr.example": false, "\ufffdevil@addr.example": false, "": false, "listed.example": false, "listed.example@ok.example": false,
+		"evi l@addr.example": false, "e\tvil@addr.example": false, "spam@listed.example\xc3\xa9": false, "\ufffdevil@addr.example": false, "": false, "listed.example": false, "listed.example@ok.example": false,
 	} {
 		if got := isListed(address); got != want {
 			t.Errorf("isListed(%q) = %t", address, got)
