@@ -115,8 +115,10 @@ func (c *collector) guess(folded []byte, value string) {
 	c.guessing = true
 	c.take(c.budget.cutMembers(value), nil)
 	if slices.Contains(c.open, c.field) { // Python reads all values of a name as one
-		s := scanner{text: value, mode: asRaw, out: c, budget: &c.budget}
-		s.run()
+		for _, m := range []mode{asRaw, asText} {
+			s := scanner{text: value, mode: m, out: c, budget: &c.budget}
+			s.run()
+		}
 	}
 	for _, text := range slices.Compact(texts) {
 		s := scanner{text: text, mode: byGrammar, out: c, budget: &c.budget, folds: true}
