@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"spamgate/blocklist/verdict"
 )
@@ -133,5 +134,30 @@ func TestTraceSettled(t *testing.T) {
 	}
 	if k := trace.Keys[2]; k.Key != "bulk.example" || k.Skipped != AllSettled || !k.Maybe || k.Held != nil {
 		t.Errorf("%+v", k)
+	}
+}
+
+// TestTraceExpired: an entry that has ended is shown as such, and matches nobody.
+func TestTraceExpired(t *testing.T) {
+	until := func(d time.Duration) string {
+		return " # until=" + time.Now().Add(d).UTC().Format(time.RFC3339)
+	}
+	set := setOf(t, []plainList{{List{Name: "a", Action: verdict.Reject}, []string{
+		"example.com" + until(-time.Minute), "example.net" + until(time.Hour),
+	}}}, 1<<20)
+	for address, want := range map[string]Effect{"u@example.com": IsExpired, "u@example.net": IsMatch} {
+		trace, _, err := set.Only(nil).Trace(verdict.Envelope, parse(t, address), FindOptions{})
+		must(t, err)
+		for _, key := range trace.Keys {
+			for _, e := range key.Held {
+				if e.Effect != want {
+					t.Errorf("%s: %s is %q, want %q", address, e.Entry, e.Effect, want)
+				}
+				want = ""
+			}
+		}
+		if want != "" {
+			t.Errorf("%s: no entry is shown", address)
+		}
 	}
 }

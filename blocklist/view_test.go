@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"spamgate/blocklist/sender"
 	"spamgate/blocklist/verdict"
 )
 
@@ -118,6 +119,42 @@ func TestViewKept(t *testing.T) {
 	}
 }
 
+// TestViewOnly: those lists of a View count that are named, and no others. A recipient's
+// choice must not bring in lists that the listener leaves out.
+func TestViewOnly(t *testing.T) {
+	set := setOf(t, viewLists(), 1<<20)
+	a := set.Only([]string{"a"})
+	for _, c := range []struct {
+		view     *View
+		com, net verdict.Action
+	}{
+		{a.Only(nil), verdict.Reject, verdict.Accept},
+		{a.Only([]string{"a", "b"}), verdict.Reject, verdict.Accept},
+		{a.Only([]string{"b"}), verdict.Accept, verdict.Accept},
+		{a.Only([]string{}), verdict.Accept, verdict.Accept},
+		{set.Only(nil).Only([]string{"b"}), verdict.Accept, verdict.Defer},
+		{set.Only(nil).Only([]string{}), verdict.Accept, verdict.Accept},
+	} {
+		com := lookup(t, c.view, verdict.Envelope, parse(t, "u@example.com")).Action
+		net := lookup(t, c.view, verdict.Envelope, parse(t, "u@example.net")).Action
+		if com != c.com || net != c.net {
+			t.Errorf("%q: %v and %v, want %v and %v", c.view.names, com, net, c.com, c.net)
+		}
+	}
+}
+
+// TestViewUnwrapping: a View that unwraps in one way is not taken for that of another way.
+func TestViewUnwrapping(t *testing.T) {
+	set := setOf(t, viewLists(), 1<<20)
+	for range 2 { // the second time they are kept
+		for _, w := range []sender.Wrappings{sender.SRS, sender.BATV, sender.SRS | sender.BATV, 0} {
+			if v := set.Only([]string{"a"}).Unwrapping(w); v.Wrappings() != w {
+				t.Errorf("%v: %v", w, v.Wrappings())
+			}
+		}
+	}
+}
+
 func TestViewConcurrent(t *testing.T) {
 	set := setOf(t, viewLists(), 1<<20)
 	address := parse(t, "u@example.net")
@@ -135,6 +172,31 @@ func TestViewConcurrent(t *testing.T) {
 	for _, v := range views {
 		if v != views[0] {
 			t.Error("two Views of the same names")
+		}
+	}
+}
+
+// TestUncounted: who only wants to know makes no entry look used.
+func TestUncounted(t *testing.T) {
+	hits := 0
+	set, err := NewSet(t.Context(), SetConfig{
+		Keys: ProcessKeys(), OnHit: func(string, uint64) { hits++ },
+		Lists: []SetList{{List: List{Name: "a", Action: verdict.Reject}, Index: makeIndexOf(t, false, "example.com")}},
+	})
+	must(t, err)
+	for i, v := range []*View{set.Only(nil).Uncounted(), set.Only(nil)} {
+		if d := lookup(t, v, verdict.Envelope, parse(t, "u@example.com")); d.Action != verdict.Reject || hits != i {
+			t.Errorf("%v, %d hits, want %d", d.Action, hits, i)
+		}
+	}
+}
+
+// TestListNames: what a reply shows of a list cannot end a line.
+func TestListNames(t *testing.T) {
+	for name, good := range map[string]bool{"spam": true, "dbl of us": true, "": false, " spam": false, "spam ": false, "a\nb": false, "a\x00b": false, "a\ufffdb": false} {
+		l := List{Name: name, Type: Block, Action: verdict.Reject}
+		if err := l.Validate(); (err == nil) != good {
+			t.Errorf("%q: %v", name, err)
 		}
 	}
 }

@@ -266,6 +266,8 @@ func TestShutdown(t *testing.T) {
 		return ""
 	}})
 	g := newGate(t, gateOptions{nextHop: sink.Addr()})
+	answer := sync.OnceFunc(func() { close(release) })
+	t.Cleanup(answer) // or the gate would wait for ever after a failure
 
 	idle := dial(t, g.addr)
 	idle.reply("220")
@@ -304,7 +306,7 @@ func TestShutdown(t *testing.T) {
 		t.Fatalf("Shutdown returned (%v) while the next hop had a message it has not answered for", err)
 	default:
 	}
-	close(release)
+	answer()
 	open.reply("250")
 	open.reply("421 4.3.2")
 	open.closed()

@@ -166,7 +166,9 @@ func TestExtractDamaged(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	for _, id := range []string{"", ".", "..", "other", "../history/" + id} {
+	write(t, packed, string(text))
+	must(t, ExtractVersion(c.StateDir, "spam", id, read))
+	for _, id := range []string{"", ".", "..", "other", "../history/" + id, "other/../" + id} {
 		if err := ExtractVersion(c.StateDir, "spam", id, read); err == nil {
 			t.Errorf("%q: no error", id)
 		}

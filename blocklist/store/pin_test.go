@@ -160,6 +160,20 @@ func TestPinEarlier(t *testing.T) {
 	wantServed(t, s.Set(), "b.example", false, false)
 }
 
+// A pin at a version that is nowhere leaves the pin that there was.
+func TestPinStays(t *testing.T) {
+	c, _, _ := pinnedList(t, 1)
+	s := openStill(t, c)
+	was := pinNow(t, s)
+	if _, err := s.Pin(context.Background(), "spam", blocklist.Pin{Sum: strings.Repeat("ab", 32), Since: time.Now()}); err == nil {
+		t.Error("pinned at a version that is nowhere")
+	}
+	if is, err := ReadPin(c.StateDir, "spam"); err != nil || is == nil || is.Sum != was.Sum {
+		t.Errorf("pinned at %+v (%v), want %s", is, err, was.Sum)
+	}
+	wantServed(t, s.Set(), "a.example", true, false)
+}
+
 // Without a running Store the pin counts from the next start, whatever the files hold then.
 func TestPinBeforeStart(t *testing.T) {
 	c, path, _ := pinnedList(t, 1)

@@ -177,3 +177,21 @@ func TestRacyRewrite(t *testing.T) {
 		t.Error("attributes that are beyond doubt were doubted")
 	}
 }
+
+// TestSameAttributes: a file that differs in anything that the file system says is looked into.
+func TestSameAttributes(t *testing.T) {
+	was := stamp{Path: "/list", attributes: attributes{Device: 1, Inode: 2, Size: 3, Modified: 4, Change: 5}}
+	if !sameAttributes([]stamp{was}, []stamp{was}) {
+		t.Error("the file differs from itself")
+	}
+	for name, change := range map[string]func(*attributes){
+		"device": func(a *attributes) { a.Device++ }, "inode": func(a *attributes) { a.Inode++ }, "size": func(a *attributes) { a.Size++ },
+		"mtime": func(a *attributes) { a.Modified++ }, "ctime": func(a *attributes) { a.Change++ },
+	} {
+		now := was
+		change(&now.attributes)
+		if sameAttributes([]stamp{was}, []stamp{now}) {
+			t.Errorf("another %s is overlooked", name)
+		}
+	}
+}

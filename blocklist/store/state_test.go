@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -16,6 +17,7 @@ import (
 	"spamgate/blocklist"
 	"spamgate/blocklist/listfile"
 	"spamgate/blocklist/verdict"
+	"spamgate/internal/atomicfile"
 )
 
 // stateful is fast, with a state directory.
@@ -53,6 +55,58 @@ func TestSayAttempt(t *testing.T) {
 		t.Errorf("log: %q", lines)
 	}
 	if lines := log.lines("state directory unusable"); len(lines) != 1 {
+		t.Errorf("log: %q", lines)
+	}
+}
+
+// TestSayTrouble: trouble that goes on is one warning, and its end is said once.
+func TestSayTrouble(t *testing.T) {
+	var log logBuffer
+	s := openState(inDir(t, "state"), false, log.logger())
+	defer s.close()
+	for range 3 {
+		s.say(errors.New("the disk is full"))
+	}
+	bad, good := len(log.lines("state directory unusable")), len(log.lines("state directory is usable again"))
+	if bad != 1 || good != 0 {
+		t.Errorf("%d warnings, and %d times good again", bad, good)
+	}
+	s.say(nil)
+	if good := len(log.lines("state directory is usable again")); good != 1 {
+		t.Errorf("%d times good again", good)
+	}
+}
+
+// TestSweepWork: what another process builds now stays, and what a process has left goes.
+func TestSweepWork(t *testing.T) {
+	tree := atomicfile.In(inDir(t, "state"))
+	work := path.Join(workName, "1-x")
+	must(t, tree.MakeDirs(work))
+	unlock, err := tree.Lock(work)
+	must(t, err)
+	sweepWork(tree)
+	if _, err := tree.Stat(work); err != nil {
+		t.Errorf("swept while it is in use: %v", err)
+	}
+	unlock()
+	sweepWork(tree)
+	if _, err := tree.Stat(work); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("left over: %v", err)
+	}
+}
+
+// TestKeyReplaced: nothing is written with a key that the lists in memory do not have.
+func TestKeyReplaced(t *testing.T) {
+	var log logBuffer
+	s := openState(inDir(t, "state"), false, log.logger())
+	defer s.close()
+	key := s.tree.Path(keyName)
+	must(t, os.RemoveAll(s.workDir()))
+	write(t, key, strings.Repeat("k", blocklist.SecretSize))
+	if name := s.newName(); name != "" {
+		t.Errorf("it builds in %s", name)
+	}
+	if lines := log.lines(errOtherKey.Error()); len(lines) != 1 {
 		t.Errorf("log: %q", lines)
 	}
 }

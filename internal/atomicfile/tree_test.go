@@ -153,3 +153,17 @@ func TestCheck(t *testing.T) {
 		t.Errorf("a missing one: %q, %v", warning, err)
 	}
 }
+
+// TestReadFileTooLarge: a file that is too large is not read cut.
+func TestReadFileTooLarge(t *testing.T) {
+	tree := In(t.TempDir())
+	if err := os.WriteFile(tree.Path("file"), []byte("12345"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := tree.ReadFile("file", 5); err != nil || string(text) != "12345" {
+		t.Errorf("%q, %v", text, err)
+	}
+	if text, err := tree.ReadFile("file", 4); err == nil {
+		t.Errorf("%q", text)
+	}
+}

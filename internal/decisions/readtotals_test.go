@@ -53,3 +53,31 @@ func TestTotalsSteps(t *testing.T) {
 		}
 	}
 }
+
+// TestOutcome: refusals that no list asked for are counted by their reply.
+func TestOutcome(t *testing.T) {
+	for _, c := range []struct {
+		d              Decision
+		action, reason string
+	}{
+		{Decision{Event: "refused", Action: "reject", Reason: "bots"}, "reject", "bots"},
+		{Decision{Event: "not delivered", Action: "accept", Reply: "451 4.3.0 later"}, "defer", "not delivered"},
+		{Decision{Event: "not delivered", Reply: "554 5.6.0 no"}, "reject", "not delivered"},
+		{Decision{Event: "not delivered", Reason: "full", Reply: "452 4.3.1"}, "defer", "full"},
+		{Decision{Event: "not delivered", Action: "tag", Reply: "451 later"}, "tag", "not delivered"},
+	} {
+		if action, reason := c.d.outcome(); action != c.action || reason != c.reason {
+			t.Errorf("%+v: %s, %s; want %s, %s", c.d, action, reason, c.action, c.reason)
+		}
+	}
+}
+
+// TestDropAddsUp: what could not be written is counted, each time.
+func TestDropAddsUp(t *testing.T) {
+	w := newWriter(&Recorder{})
+	w.lose(2)
+	w.lose(3)
+	if w.stats.Dropped != 5 {
+		t.Errorf("%d are counted, want 5", w.stats.Dropped)
+	}
+}

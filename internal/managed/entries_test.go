@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"spamgate/blocklist/listfile"
 	"spamgate/internal/listedit"
 )
 
@@ -221,5 +222,28 @@ func TestRepeatedLines(t *testing.T) {
 	}
 	if got := e.linesOf(t, "blocked"); !slices.Equal(got, []string{"other.example\r", "spam.example # one\r", ".Spam.example  # two\r"}) {
 		t.Errorf("%q", got)
+	}
+}
+
+// TestUntilText: an end that a list has is the one that was asked for.
+func TestUntilText(t *testing.T) {
+	midnight := time.Date(2030, 1, 2, 0, 0, 0, 0, time.UTC)
+	for _, c := range []struct {
+		until time.Time
+		want  string
+	}{
+		{midnight, "2030-01-01"}, // to the end of that day
+		{midnight.Add(-1), "2030-01-01"},
+		{midnight.Add(1), "2030-01-02T00:00:01Z"},
+		{midnight.Add(time.Hour).In(time.FixedZone("", 3600)), "2030-01-02T01:00:00Z"},
+	} {
+		got := untilText(c.until)
+		ends, err := listfile.ParseUntil(got)
+		if early := c.until.Sub(time.Unix(ends, 0)); got != c.want || err != nil || early > 0 || early <= -time.Second {
+			t.Errorf("%v: %s, want %s (%v too early, %v)", c.until, got, c.want, early, err)
+		}
+	}
+	if got := untilText(time.Time{}); got != "" {
+		t.Errorf("no end is %s", got)
 	}
 }

@@ -111,6 +111,10 @@ func TestLifetimes(t *testing.T) {
 		{"the address's TTL", func(s *dnstest.Server) { known(s, 600, 90) }, "mx.example.com", 90 * time.Second},
 		{"the name's TTL", func(s *dnstest.Server) { known(s, 30, 90) }, "mx.example.com", 30 * time.Second},
 		{"none", func(s *dnstest.Server) { known(s, 0, 90) }, "mx.example.com", minTTL},
+		{"the least of two", func(s *dnstest.Server) {
+			known(s, 600, 90)
+			s.AddAddr("mx.example.com", other, 40)
+		}, "mx.example.com", 40 * time.Second},
 		{"a week", func(s *dnstest.Server) { known(s, 604800, 604800) }, "mx.example.com", maxTTL},
 		{"over TCP", func(s *dnstest.Server) { known(s, 600, 90); s.Behave(dnstest.Behavior{Truncate: true}) }, "mx.example.com", 90 * time.Second},
 		{"no name", func(s *dnstest.Server) { s.Behave(dnstest.Behavior{Negative: 120}) }, "", 2 * time.Minute},

@@ -1,14 +1,17 @@
 package nexthop
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"net"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"spamgate/internal/smtptest"
+	"spamgate/smtpfilter/wire"
 )
 
 // wedging is a server that stops at a command, with all that it does: it takes
@@ -193,5 +196,40 @@ func TestSilentLater(t *testing.T) {
 	}
 	if !w.stopped.Load() {
 		t.Error("it was not asked before it stopped")
+	}
+}
+
+// TestEndlessLine: a server whose reply has no end is given up after the size of a line, not
+// when memory or the timeout is over.
+func TestEndlessLine(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	sent := make(chan int, 1)
+	go func() {
+		c, err := l.Accept()
+		if err != nil {
+			return
+		}
+		defer c.Close()
+		c.(*net.TCPConn).SetWriteBuffer(64 << 10)
+		total, piece := 0, bytes.Repeat([]byte("x"), 1<<10)
+		for err == nil && total < 8<<20 {
+			var n int
+			n, err = c.Write(piece)
+			total += n
+		}
+		sent <- total
+	}()
+	hop := newSMTP(t, SMTPConfig{Addr: l.Addr().String()})
+	tx := hop.Begin(Envelope{Client: testClient, From: "a@example.com"})
+	defer tx.Abort()
+	if _, err := tx.Rcpt(context.Background(), "b@example.net", nil); !errors.Is(err, wire.ErrBadReply) {
+		t.Errorf("error %v", err)
+	}
+	if n := <-sent; n >= 8<<20 {
+		t.Errorf("%d bytes of a line were read", n)
 	}
 }

@@ -115,6 +115,13 @@ func TestSumWithoutBody(t *testing.T) {
 }
 
 // FuzzDigest wants the Sum not to depend on how a body is cut into pieces.
+// TestPairs: a sender and a recipient are not another pair that reads alike in one word.
+func TestPairs(t *testing.T) {
+	if newPair("a@example.co", "mc@example.net") == newPair("a@example.com", "c@example.net") {
+		t.Error("two pairs are one")
+	}
+}
+
 func FuzzDigest(f *testing.F) {
 	f.Add([]byte("text\r\n..dot\r\n.\r\n"), 3)
 	f.Add([]byte("..\r\n..\r\n"), 1)
