@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"flag"
 	"fmt"
 	"io"
 	"strings"
@@ -10,12 +11,15 @@ import (
 // bug is a planted bug: a change to one file that tests must catch.
 type bug struct {
 	Name string
-	Harm string   // what it would do to users
-	File string   // relative to the checkout
-	Test []string // arguments of go test
-	Old  string   // text that the file has once
+	Harm string // what it would do to users
+	File string // relative to the checkout
+	Old  string // text that the file has once
 	New  string
 	Line int // where the data file describes it
+
+	Packages []string // whose tests catch it
+	Run      string   // those that -run selects
+	Short    bool
 }
 
 // readBugs reads a data file. A bug is a block of lines, and an empty line ends it:
@@ -23,7 +27,7 @@ type bug struct {
 //	name: exempt-by-suffix
 //	harm: a listed sender reaches every domain that ends in an exempt one
 //	file: smtpfilter/policy.go
-//	test: ./smtpfilter -run TestDialogues
+//	test: ./smtpfilter -short -run ^TestDialogues$/^policy
 //	-(d == "" || d == domain)
 //	+(d == "" || strings.HasSuffix(domain, d))
 //
@@ -89,17 +93,43 @@ func (b *bug) set(line string) error {
 	case "file":
 		b.File = value
 	case "test":
-		b.Test = strings.Fields(value)
+		return b.setTest(strings.Fields(value))
 	default:
 		return fmt.Errorf("%q: a line begins with name:, harm:, file:, test:, -, + or #", line)
 	}
 	return nil
 }
 
+// setTest reads arguments of go test.
+func (b *bug) setTest(args []string) error {
+	flags := flag.NewFlagSet("test", flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	flags.BoolVar(&b.Short, "short", false, "")
+	flags.StringVar(&b.Run, "run", "", "")
+	for len(args) > 0 {
+		if err := flags.Parse(args); err != nil {
+			return err
+		}
+		if args = flags.Args(); len(args) > 0 {
+			b.Packages, args = append(b.Packages, args[0]), args[1:]
+		}
+	}
+	return nil
+}
+
+// flags returns the flags of its tests. Those of a binary begin with "test.".
+func (b *bug) flags(prefix string) []string {
+	flags := []string{"-" + prefix + "failfast", "-" + prefix + "run=" + b.Run}
+	if b.Short {
+		flags = append(flags, "-"+prefix+"short")
+	}
+	return flags
+}
+
 // check reports what is missing or repeated.
 func (b *bug) check(others []bug) error {
 	switch {
-	case b.Name == "" || b.Harm == "" || b.File == "" || len(b.Test) == 0 || b.Old == "":
+	case b.Name == "" || b.Harm == "" || b.File == "" || len(b.Packages) == 0 || b.Old == "":
 		return fmt.Errorf("%q needs name, harm, file, test and old text (-)", b.Name)
 	case b.Old == b.New:
 		return fmt.Errorf("%q changes nothing", b.Name)

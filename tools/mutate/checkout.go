@@ -11,7 +11,11 @@ import (
 )
 
 // checkout is a temporary copy of the files that git tracks or would add.
-type checkout struct{ dir string }
+type checkout struct {
+	dir    string
+	module string            // its path
+	clean  map[string][]byte // files as they were before bugs came
+}
 
 // newCheckout copies the working tree of the current directory.
 func newCheckout() (*checkout, error) {
@@ -28,33 +32,48 @@ func newCheckout() (*checkout, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &checkout{dir}
+	c := &checkout{dir: dir, clean: map[string][]byte{}}
 	for name := range strings.SplitSeq(strings.Trim(files, "\x00"), "\x00") {
 		if err := copyFile(filepath.Join(root, name), filepath.Join(dir, name)); err != nil {
 			c.remove()
 			return nil, err
 		}
 	}
-	return c, nil
+	c.module, err = output("go", "-C", dir, "list", "-m")
+	c.module = strings.TrimSpace(c.module)
+	return c, err
 }
 
 func (c *checkout) remove() { os.RemoveAll(c.dir) }
 
-// plant puts a bug into the copy. The function that it returns removes it.
-func (c *checkout) plant(b *bug) (restore func() error, err error) {
-	path := filepath.Join(c.dir, b.File)
-	old, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
+// read returns a file as it was before bugs came.
+func (c *checkout) read(name string) ([]byte, error) {
+	if text, ok := c.clean[name]; ok {
+		return text, nil
 	}
-	if n := strings.Count(string(old), b.Old); n != 1 {
-		return nil, fmt.Errorf("%s has the old text %d times", b.File, n)
+	text, err := os.ReadFile(filepath.Join(c.dir, name))
+	if err == nil {
+		c.clean[name] = text
 	}
-	planted := strings.Replace(string(old), b.Old, b.New, 1)
-	if err := os.WriteFile(path, []byte(planted), 0o600); err != nil {
-		return nil, err
+	return text, err
+}
+
+// write writes a file.
+func (c *checkout) write(name string, text []byte) error {
+	path := filepath.Join(c.dir, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
 	}
-	return func() error { return os.WriteFile(path, old, 0o600) }, nil
+	return os.WriteFile(path, text, 0o600)
+}
+
+// fits reports why a bug does not fit its file.
+func (c *checkout) fits(b *bug) error {
+	text, err := c.read(b.File)
+	if n := strings.Count(string(text), b.Old); err == nil && n != 1 {
+		err = fmt.Errorf("%s has the old text %d times", b.File, n)
+	}
+	return err
 }
 
 // copyFile copies a file with its mode. It skips a file that git tracks but that was

@@ -1,7 +1,8 @@
-// Mutate plants bugs, one at a time, in a temporary copy of the checkout, and reports
-// which of them the tests catch. The bugs are in bugs.txt; see readBugs for its form.
+// Mutate plants bugs in a temporary copy of the checkout, and reports which of them the
+// tests catch. The bugs are in bugs.txt; see readBugs for its form. One build
+// has all, and an environment variable switches one of them on.
 //
-//	go -C tools/mutate run .                  # all; takes about half an hour
+//	go -C tools/mutate run .                  # all
 //	go -C tools/mutate run . -only NAME       # those whose name has this in it
 //	go -C tools/mutate run . -list
 //
@@ -11,13 +12,17 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -84,18 +89,57 @@ func plantAll(ctx context.Context, bugs []bug, limit time.Duration, w io.Writer)
 		return false, err
 	}
 	defer c.remove()
-	t := trier{checkout: c, limit: limit, sound: map[string]error{}}
+	t := &trier{checkout: c, limit: limit, done: map[string]func() (string, error){}}
 	counts := map[outcome]int{}
-	for i := range bugs {
-		began := time.Now()
-		r, err := t.try(ctx, &bugs[i])
-		if err != nil {
-			return false, err
-		}
+	var mu sync.Mutex
+	say := func(b *bug, began time.Time, r result) {
+		mu.Lock()
+		defer mu.Unlock()
 		counts[r.outcome]++
-		fmt.Fprintf(w, "%-15s %-28s %5.1fs  %s\n", r.outcome, bugs[i].Name, time.Since(began).Seconds(), r.why)
+		fmt.Fprintf(w, "%-15s %-28s %5.1fs  %s\n", r.outcome, b.Name, time.Since(began).Seconds(), r.why)
 	}
-	fmt.Fprintf(w, "\n%d bugs: %d caught, %d survived, %d do not apply, %d do not build, %d without tests that pass\n",
-		len(bugs), counts[caught], counts[survived], counts[doesNotApply], counts[doesNotBuild], counts[noTest])
+	began := time.Now()
+	indexes, failed, err := t.buildAll(ctx, bugs)
+	if err != nil {
+		return false, err
+	}
+	for i, r := range failed {
+		say(&bugs[i], began, r)
+	}
+	fmt.Fprintf(w, "%d bugs built in %.0fs\n", len(indexes), time.Since(began).Seconds())
+	err = inParallel(indexes, func(i int) error {
+		began := time.Now()
+		r, err := t.try(ctx, &bugs[i], i+1)
+		if err == nil {
+			say(&bugs[i], began, r)
+		}
+		return err
+	})
+	if err != nil {
+		return false, err
+	}
+	fmt.Fprintf(w, "\n%d bugs in %.0fs: %d caught, %d survived, %d do not apply, %d do not build, %d without tests that pass\n",
+		len(bugs), time.Since(began).Seconds(), counts[caught], counts[survived], counts[doesNotApply], counts[doesNotBuild], counts[noTest])
 	return counts[caught] == len(bugs), nil
+}
+
+// inParallel does something for each index, as many at a time as there are processors, until
+// an error.
+func inParallel(indexes []int, do func(i int) error) error {
+	var g sync.WaitGroup
+	var next atomic.Int64
+	errs := make([]error, runtime.GOMAXPROCS(0))
+	for worker := range errs {
+		g.Go(func() {
+			for errs[worker] == nil {
+				n := int(next.Add(1)) - 1
+				if n >= len(indexes) {
+					return
+				}
+				errs[worker] = do(indexes[n])
+			}
+		})
+	}
+	g.Wait()
+	return errors.Join(errs...)
 }

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -16,11 +17,30 @@ func Sum(a, b int) int { return a + b }
 func Double(a int) int { return 2 * a }
 
 func Wait(a int) { for a < 0 { } }
+
+type pair[T any] struct{ a, b T }
+
+func (p pair[T]) Swap(_ string, more ...T) (q pair[T], n int) {
+	q.a, q.b = p.b, p.a
+	return q, len(more)
+}
+
+func Least[T int | string](a, b T, _ ...bool) T { return min(a, b) }
+
+func (pair[T]) Size(int) int { return 2 }
+
+var names = []string{"sum", "double"}
+
+const limit = 3
 `
 
 const codeTest = `package sum
 
-import "testing"
+import (
+	"os"
+	"os/exec"
+	"testing"
+)
 
 func TestSum(t *testing.T) {
 	t.Run("two", func(t *testing.T) {
@@ -29,6 +49,30 @@ func TestSum(t *testing.T) {
 }
 
 func TestDouble(t *testing.T) { Double(0) }
+
+func TestSwap(t *testing.T) {
+	if q, n := (pair[int]{1, 2}).Swap("", 5, 6); q.a != 2 || q.b != 1 || n != 2 { t.Error(q, n) }
+	if q, n := (pair[string]{"a", "b"}).Swap(""); q.a != "b" || n != 0 { t.Error(q, n) }
+}
+
+func TestLeast(t *testing.T) {
+	if Least(1, 2, true) != 1 || Least("b", "a") != "a" { t.Error("wrong") }
+}
+
+func TestSize(t *testing.T) { if (pair[int]{}).Size(0) != 2 { t.Error("wrong") } }
+
+func TestNames(t *testing.T) { if names[0] != "sum" { t.Error(names) } }
+
+// TestChild has an environment without the switch.
+func TestChild(t *testing.T) {
+	if len(os.Args) > 1 && os.Args[len(os.Args)-1] == "child" {
+		os.Exit(Sum(1, 2))
+	}
+	child := exec.Command("/bin/sh", "-c", os.Args[0]+" -test.run=TestChild child; exit $?")
+	child.Env = []string{"A=b"}
+	child.Run()
+	if code := child.ProcessState.ExitCode(); code != 3 { t.Error(code) }
+}
 
 func TestBroken(t *testing.T) { t.Error("always") }
 
@@ -87,6 +131,55 @@ test: -run TestNothing .
 -a + b
 +a - b
 
+name: unused
+harm: none
+file: sum.go
+test: -run TestSum .
+-return a + b
++c := a; return a + b
+
+name: swap
+harm: generic methods with variadic parameters and blank ones
+file: sum.go
+test: -run TestSwap .
+-p.b, p.a
++p.a, p.b
+
+name: least
+harm: generic functions
+file: sum.go
+test: -run TestLeast .
+-min(a, b)
++max(a, b)
+
+name: size
+harm: receivers and parameters without names
+file: sum.go
+test: -run TestSize .
+-return 2 }
++return 3 }
+
+name: names
+harm: variables of a package
+file: sum.go
+test: -run TestNames .
+-"sum", "double"
++"double", "sum"
+
+name: limit
+harm: a constant, which cannot be switched
+file: sum.go
+test: -run TestSum .
+-limit = 3
++limit = 4
+
+name: child
+harm: the tests run it in a process with another environment
+file: sum.go
+test: -run TestChild .
+-a + b
++a - b
+
 name: hang
 harm: it never ends
 file: sum.go
@@ -120,23 +213,37 @@ func TestPlant(t *testing.T) {
 		t.Fatalf("status %d\n%s%s", status, &out, &errs)
 	}
 	want := []struct{ outcome, name, why string }{
-		{"caught", "sum", "TestSum/two"},
+		{"caught", "sum", ". TestSum/two"},
 		{"SURVIVED", "double", "doubles are wrong"},
 		{"DOES NOT APPLY", "gone", "sum.go has the old text 0 times"},
-		{"DOES NOT APPLY", "twice", "sum.go has the old text 2 times"},
+		{"DOES NOT APPLY", "twice", "sum.go has the old text 5 times"},
 		{"DOES NOT BUILD", "syntax", "sum.go"},
 		{"NO TEST", "broken-test", "fails without the bug: TestBroken"},
 		{"NO TEST", "no-test", "no tests to run"},
-		{"caught", "hang", "timed out"},
+		{"DOES NOT BUILD", "unused", "declared and not used: c"},
+		{"caught", "swap", "TestSwap"},
+		{"caught", "least", "TestLeast"},
+		{"caught", "size", "TestSize"},
+		{"caught", "names", "TestNames"},
+		{"DOES NOT BUILD", "limit", "not within a function"},
+		{"caught", "child", "TestChild"},
+		{"caught", "hang", "timed out: TestWait"},
 	}
 	lines := strings.Split(out.String(), "\n")
-	for i, w := range want {
-		if !strings.HasPrefix(lines[i], w.outcome) || !strings.Contains(lines[i], " "+w.name+" ") || !strings.Contains(lines[i], w.why) {
-			t.Errorf("%q, want %v", lines[i], w)
+	for _, w := range want {
+		if !slices.ContainsFunc(lines, func(line string) bool {
+			return strings.HasPrefix(line, w.outcome) && strings.Contains(line, " "+w.name+" ") && strings.Contains(line, w.why)
+		}) {
+			t.Errorf("no line %v", w)
 		}
 	}
-	if sum := "8 bugs: 2 caught, 1 survived, 2 do not apply, 1 do not build, 2 without tests that pass"; !strings.Contains(out.String(), sum) {
-		t.Errorf("%s has no %q", &out, sum)
+	for _, sum := range []string{
+		"10 bugs built in",
+		": 7 caught, 1 survived, 2 do not apply, 3 do not build, 2 without tests that pass",
+	} {
+		if !strings.Contains(out.String(), sum) {
+			t.Errorf("%s has no %q", &out, sum)
+		}
 	}
 	if now, err := os.ReadFile("sum.go"); err != nil || string(now) != code {
 		t.Errorf("the checkout was changed: %s, %v", now, err)
@@ -151,7 +258,7 @@ func TestChoice(t *testing.T) {
 		status int
 		want   string
 	}{
-		{[]string{"-only", "sum"}, 0, "1 bugs: 1 caught"},
+		{[]string{"-only", "sum"}, 0, ": 1 caught"},
 		{[]string{"-list", "-only", "double"}, 0, "doubles are wrong"},
 		{[]string{"-only", "other"}, 2, `no bug with "other" in its name`},
 		{[]string{"-bugs", "gone.txt"}, 2, "gone.txt"},
