@@ -106,6 +106,7 @@ func TestQuestions(t *testing.T) {
 	set := setOf(t, []plainList{
 		{List{Name: "allowed", Type: Allow}, []string{"friend@listed.example", "good.example"}},
 		{List{Name: "always", Type: Allow, Override: true}, []string{"boss@"}},
+		{List{Name: "proven", Type: Allow, ProvenBy: verdict.DKIM}, []string{"partner.example"}},
 		{List{Name: "blocked", Action: verdict.Reject}, []string{"bad.example"}},
 		{List{Name: "slowed", Action: verdict.Defer}, []string{"slow.example"}},
 		dns("rejects", verdict.Reject), dns("defers", verdict.Defer), dns("watches", verdict.Monitor), header,
@@ -121,6 +122,7 @@ func TestQuestions(t *testing.T) {
 		"a@good.example":        "",
 		"a@sub.good.example":    "rejects defers watches", // sub.good.example may be listed, and is more specific
 		"a@own.example":         "",
+		"a@partner.example":     "rejects defers watches", // the address may be forged
 	} {
 		questions, err := set.all.Questions(verdict.Envelope, parse(t, address))
 		must(t, err)
@@ -181,6 +183,16 @@ func TestAnswers(t *testing.T) {
 		if v.Action != tt.want || v.Match.Entry != tt.entry || v.Match.Reason != tt.reason {
 			t.Errorf("%s, %+v: %+v", tt.action, tt.answer, v)
 		}
+	}
+}
+
+// TestAnswerThatDoesNotCount: the answer about a name below a mail provider names the provider.
+func TestAnswerThatDoesNotCount(t *testing.T) {
+	asked := &Asked{Source: "dns:asked", Omits: func(d string) bool { return d == "provider.example" }}
+	set := setOf(t, []plainList{{List: List{Name: "asked", Action: verdict.Reject, Asked: asked}}}, 1<<20)
+	v, err := lookupAsking(&set.all, verdict.Envelope, parse(t, "a@user.provider.example"), func(q []Question) { q[0].Name = "provider.example" })
+	if must(t, err); v.Action != verdict.Accept {
+		t.Errorf("%+v", v)
 	}
 }
 

@@ -158,6 +158,14 @@ func TestFilterOfDamagedIndex(t *testing.T) {
 			if !errors.As(err, &of) || of.List != 1 || of.Name != "bad" || !errors.Is(err, segment.ErrDamaged) {
 				t.Errorf("%v: %v", f, err)
 			}
+
+			// The filter that serves still has the list's entries: lookups fail and let nobody in.
+			before := makeSet(t, l, []*Index{NewIndex(noEntries.segment, nil, nil), NewIndex(whole, nil, nil)})
+			lists[0].index, lists[1].index = noEntries, NewIndex(s, nil, nil)
+			lists[1].index.MarkDamaged()
+			if again, err := l.makeFilter(t.Context(), ProcessKeys(), lists, before); err != nil || !again.mayContain([]byte("d5.example")) {
+				t.Errorf("%v: %v, and d5.example is not in the filter", f, err)
+			}
 		}
 	}
 }

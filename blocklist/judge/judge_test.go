@@ -69,6 +69,7 @@ func TestJudge(t *testing.T) {
 		{all, verdict.ReadForm, "spammer@", verdict.Reject, "blocked", 0},
 		{all, verdict.ReadWord, "spammer@", verdict.Reject, "blocked", 0},
 		{all, verdict.ReadName, "spammer@", verdict.Accept, "", 0},
+		{all, verdict.ReadName, "friend@listed.example", verdict.Accept, "", 0},
 
 		// The local part of a domain says nothing.
 		{all, verdict.ReadDomain, "spammer@clean.example", verdict.Accept, "", 0},

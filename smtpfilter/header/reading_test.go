@@ -129,3 +129,23 @@ func TestCutMembers(t *testing.T) {
 		}
 	}
 }
+
+// TestTwoCharsets wants a word in a charset without ASCII to be read raw, too, whatever follows.
+func TestTwoCharsets(t *testing.T) {
+	lines := show(Senders([]byte("From: =?utf-16?q?spam=40listed.example?=, =?iso-8859-1?q?J=FCrgen?= <ok@ok.example>"), asked))
+	if !strings.Contains(fmt.Sprint(lines), "spam@listed.example") {
+		t.Errorf("%q", lines)
+	}
+}
+
+// TestRoutesOfLocalParts reads percent signs and bangs from both ends.
+func TestRoutesOfLocalParts(t *testing.T) {
+	for address, want := range map[string]string{
+		"user%a.example%b.example@c.example": `[user%a.example@b.example user@a.example]`,
+		"a.example!b.example!user@c.example": `[b.example!user@a.example user@b.example]`,
+	} {
+		if got := fmt.Sprint(Routes(address)); got != want {
+			t.Errorf("%s: %s, want %s", address, got, want)
+		}
+	}
+}
