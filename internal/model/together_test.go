@@ -287,7 +287,10 @@ func (w *world) compose(d entrance, m *message, alone []done, all done, seen tal
 			return w.dropped(m, w.recipient(address))
 		})...)
 		if late && len(takes) > 0 {
-			refused, worst.code = true, 550 // it may say whose list discards it, or who refuses it
+			refused, worst.code = true, 550
+			if slices.ContainsFunc(refusals, func(r reply) bool { return r == all.message }) {
+				worst.code = all.message.code // it says who refuses it, and not whose list discards it
+			}
 			refusals = nil
 		}
 	}
