@@ -108,6 +108,8 @@ func TestMessage(t *testing.T) {
 			[]string{"553 5.1.7 Sender address not understood; id ID", "accept", "accept"}, "listed accepted beside:accepted", nil},
 		{"too many addresses", Envelope{From: "a@clean.example"}, []string{friend}, "From: a@a.example, b@b.example, c@c.example, d@d.example\r\n",
 			[]string{"accept", "554 5.6.0 Too many or too complex sender addresses in the header (limit 3); id ID"}, "accepted beside:refused", []string{`msg="message refused"`}},
+		{"too many addresses for exempt recipients", Envelope{From: "a@clean.example"}, []string{abuse}, "From: a@a.example, b@b.example, c@c.example, d@d.example\r\n",
+			[]string{"accept", "accept"}, "accepted beside:accepted", nil},
 	} {
 		d, log, meter := newDoor(t, false)
 		m := d.Begin(t.Context(), c.envelope)

@@ -182,3 +182,32 @@ func TestNotIndexed(t *testing.T) {
 		}
 	}
 }
+
+// TestPartOfAnIndex: an index that lacks a list rules no name out.
+func TestPartOfAnIndex(t *testing.T) {
+	lists, _ := openStore(t, testList{store.List{Name: "blocked", Action: verdict.Reject}, "a.listed.example\n"})
+	s := newServer(t, lists, zonesOf())
+	if st := s.state.Load(); s.mayHaveBelow(st, "clean.example") || !s.mayHaveBelow(st, "listed.example") {
+		t.Fatal("the index rules out the wrong names")
+	}
+	part := *s.index.Load()
+	part.whole = false
+	s.index.Store(&part)
+	if !s.mayHaveBelow(s.state.Load(), "clean.example") {
+		t.Error("a part of the index rules out a name")
+	}
+}
+
+// TestAllowedInTheEnvelope: a domain that an allow list lets in is not listed by an entry for
+// headers.
+func TestAllowedInTheEnvelope(t *testing.T) {
+	lists, _ := openStore(t,
+		testList{store.List{Name: "allowed", Type: blocklist.Allow, Stages: verdict.Envelope}, "good.example\n"},
+		testList{store.List{Name: "headers", Action: verdict.Reject, Stages: verdict.Header}, "good.example\nbad.example\n"})
+	settings := zonesOf()
+	settings.Lists = []string{"allowed", "headers"}
+	s := newServer(t, lists, settings)
+	if st := s.state.Load(); s.findDomain(st, "good.example").code != 0 || s.findDomain(st, "bad.example").code != 2 {
+		t.Errorf("%+v, %+v", s.findDomain(st, "good.example"), s.findDomain(st, "bad.example"))
+	}
+}
