@@ -2,8 +2,10 @@ package store
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -13,6 +15,7 @@ import (
 
 	"spamgate/blocklist"
 	"spamgate/blocklist/verdict"
+	"spamgate/internal/atomicfile"
 )
 
 // pinnedList is a list of one entry, a.example, that is pinned there.
@@ -241,4 +244,29 @@ func TestPinUnpinnedMeanwhile(t *testing.T) {
 	}
 	ended.Store(true)
 	unpins.Wait()
+}
+
+// TestPinnedVersionStays: the history does not drop the version to which a list is pinned.
+func TestPinnedVersionStays(t *testing.T) {
+	c, _, _ := pinnedList(t, 5)
+	s := openStill(t, c)
+	s.running.Wait()
+	pinNow(t, s)
+	for _, text := range []string{"b.example\n", "c.example\n", "d.example\n"} {
+		must(t, KeepVersion(t.Context(), c.StateDir, "spam", Kept{Path: "/list.txt", Entries: 1, Content: strings.NewReader(text)}))
+	}
+	must(t, dropOld(s.state.tree, path.Join(ListName("spam"), historyName), 1))
+	if got := strings.Join(kept(t, c.StateDir), ""); got != "d.example\nc.example\na.example\n" {
+		t.Errorf("%q", got)
+	}
+}
+
+// TestPackedAsItWasRead: a file that has changed since it was read is not kept as what was read.
+func TestPackedAsItWasRead(t *testing.T) {
+	file := write(t, inDir(t, "spam.txt"), "one.example\n")
+	was := stamp{Path: file, Digest: sha256.Sum256([]byte("two.example\n"))}
+	was.Size = int64(len("two.example\n"))
+	if err := packFile(t.Context(), atomicfile.In(t.TempDir()), "0.zst", was, func() {}); !errors.Is(err, ErrChanged) {
+		t.Errorf("%v", err)
+	}
 }

@@ -286,3 +286,14 @@ func TestCost(t *testing.T) {
 	}
 	login(t, s, "ann")
 }
+
+// TestRightPasswordIsFree: who has the right password may log in as often as he likes.
+func TestRightPasswordIsFree(t *testing.T) {
+	s, _, _ := stores(t)
+	must(t, s.AddUser("ann", password, Viewer, nil))
+	for i := range 25 {
+		if _, err := s.Login(context.Background(), "ann", password, Origin{Address: "192.0.2.1"}); err != nil {
+			t.Fatalf("login %d: %v", i+1, err)
+		}
+	}
+}

@@ -40,6 +40,8 @@ func TestAdd(t *testing.T) {
 		{"there already", NewEntry{Text: "spam.example", Reason: "one"}, list, Present, 2},
 		{"another reason", NewEntry{Text: "spam.example", Reason: "new"},
 			"# mine\nSpam.Example  # new\r\n\nother.example\n!press@spam.example\n", Updated, 2},
+		{"another note", NewEntry{Text: "spam.example", Reason: "one", Note: "n"},
+			"# mine\nSpam.Example  # one ## n\r\n\nother.example\n!press@spam.example\n", Updated, 2},
 		{"an end", NewEntry{Text: "OTHER.example.", Reason: "r", Until: "2099-12-31T10:00:00Z"},
 			strings.Replace(list, "other.example", "other.example  # until=2099-12-31T10:00:00Z r", 1) + "\n", Updated, 4},
 		{"cancelled", NewEntry{Text: "press@spam.example", Reason: "r"}, list, Refused, 6},

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -91,5 +92,16 @@ func TestCodesOnly(t *testing.T) {
 		if got := tt.reply.CodesOnly().String(); got != tt.want {
 			t.Errorf("%v: %q", tt.reply, got)
 		}
+	}
+}
+
+// TestReplyOfTwoCodes: it is not known which of them counts (RFC 5321 section 4.2.1).
+func TestReplyOfTwoCodes(t *testing.T) {
+	var r Reply
+	if last, err := r.AppendLine([]byte("250-a\r\n")); last || err != nil {
+		t.Fatal(last, err)
+	}
+	if _, err := r.AppendLine([]byte("550 b\r\n")); !errors.Is(err, ErrBadReply) {
+		t.Errorf("%v", err)
 	}
 }
