@@ -175,6 +175,13 @@ func TestUndoConflicts(t *testing.T) {
 	removed := do(e.Remove(ctx, ann, "blocked", []Name{{Entry: "spam.example"}}, Options{}))
 	do(e.Add(ctx, ann, "blocked", []NewEntry{entry("!spam.example", "")}, Options{}))
 	wants(removed, ErrCancelled)
+
+	// What the file had before the domain was protected does not come back.
+	file := filepath.Join(e.config().State.Dir, Dir, "blocked.txt")
+	if err := os.WriteFile(file, []byte("gmail.com\nother.example\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	wants(do(e.Remove(ctx, ann, "blocked", []Name{{Entry: "gmail.com"}}, Options{})), ErrProtected)
 }
 
 // TestRecipients edits a list whose entries count for recipients.
