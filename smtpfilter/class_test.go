@@ -234,6 +234,41 @@ func TestFindingsAwait(t *testing.T) {
 	}
 }
 
+// TestMonitoredAwaits: recipients whose policy only monitors wait for the signatures that may clear
+// the reverse-path, as the others do. If the lists cannot be asked about the header, the message
+// depends on them.
+func TestMonitoredAwaits(t *testing.T) {
+	v := sayVerdict(verdict.Reject, "l")
+	v.Pending, v.Proved = true, &verdict.Verdict{ClearsMessage: true}
+	v.Proofs = []verdict.Proof{{By: verdict.DKIM, State: verdict.ProofPending, Domains: []string{"partner.example"}}}
+	c := Class{Rule: &RecipientRule{Monitor: true}}
+	c.Envelope = c.Applied(verdict.Finding{Identity: verdict.EnvelopeIdentity, Verdict: v})
+	noAnswer := verdict.Verdict{Action: verdict.Defer}
+	c.Header = []verdict.Finding{c.Applied(verdict.Finding{Identity: "From", Verdict: noAnswer, Err: verdict.ErrNoAnswer})}
+	of, used := Classes{policy: &Policy{}}, []*Class{&c}
+	if got := of.Awaited(used); !of.Decide(used).Pending || !slices.Equal(got, []string{"partner.example"}) {
+		t.Errorf("awaits %q: %s", got, describe(of.Decide(used)))
+	}
+}
+
+// TestNoAnswerDecides: with mixed_headers = "tag" a sender whom a list defers does not let in one
+// about whom the lists cannot be asked, in either order.
+func TestNoAnswerDecides(t *testing.T) {
+	unknown := verdict.Finding{Identity: "From", Verdict: verdict.Verdict{Action: verdict.Defer}, Err: verdict.ErrNoAnswer}
+	deferred := verdict.Finding{Identity: "From", Verdict: sayVerdict(verdict.Defer, "l")}
+	for _, order := range [][]verdict.Finding{{unknown, deferred}, {deferred, unknown}} {
+		var h HeaderFindings
+		for _, f := range order {
+			h.Add(f)
+		}
+		c := Classes{policy: &Policy{MixedHeaders: MixedTag}}
+		d := c.Decide([]*Class{{}, {Header: h.Deciding}})
+		if !d.Refuses() || !d.Finding.NoAnswer() {
+			t.Errorf("%d findings: %s", len(h.Deciding), describe(d))
+		}
+	}
+}
+
 // TestClassesCostly: a header that is just not too costly is judged to its end again at the end
 // of the message, for every class. Otherwise the listed sender at its end would get in.
 func TestClassesCostly(t *testing.T) {
