@@ -35,7 +35,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	file := flags.String("bugs", "bugs.txt", "the `file` with the bugs")
 	only := flags.String("only", "", "plant only bugs with this `text` in their name")
 	list := flags.Bool("list", false, "list the bugs and plant none")
-	limit := flags.Duration("limit", 3*time.Minute, "the time limit of each test run")
+	limit := flags.Duration("limit", time.Minute, "the time limit of each test run")
 	if err := flags.Parse(args); err != nil {
 		return 2
 	}
@@ -89,7 +89,7 @@ func plantAll(ctx context.Context, bugs []bug, limit time.Duration, w io.Writer)
 		return false, err
 	}
 	defer c.remove()
-	t := &trier{checkout: c, limit: limit, done: map[string]func() (string, error){}}
+	t := &trier{checkout: c, limit: limit, done: map[string]func() (string, error){}, took: map[string]time.Duration{}}
 	counts := map[outcome]int{}
 	var mu sync.Mutex
 	say := func(b *bug, began time.Time, r result) {

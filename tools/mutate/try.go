@@ -38,6 +38,7 @@ type trier struct {
 
 	mu   sync.Mutex
 	done map[string]func() (string, error) // what once did
+	took map[string]time.Duration          // tests without a bug
 }
 
 // once does something once for a key, and returns its result.
@@ -57,7 +58,7 @@ func (t *trier) try(ctx context.Context, b *bug, number int) (result, error) {
 		if err := t.checkSound(ctx, b, pkg); err != nil {
 			return result{noTest, err.Error()}, ctx.Err()
 		}
-		out, err := t.runTests(ctx, b, pkg, number)
+		out, err := t.runTests(ctx, b, pkg, number, t.patience(b, pkg))
 		switch {
 		case ctx.Err() != nil:
 			return result{}, context.Cause(ctx)
@@ -126,7 +127,11 @@ func (t *trier) binary(ctx context.Context, pkg string) (string, error) {
 func (t *trier) checkSound(ctx context.Context, b *bug, pkg string) error {
 	name := fmt.Sprintf("%s %s", pkg, b.flags(""))
 	_, err := t.once(name, func() (string, error) {
-		out, err := t.runTests(ctx, b, pkg, 0)
+		began := time.Now()
+		out, err := t.runTests(ctx, b, pkg, 0, t.limit)
+		t.mu.Lock()
+		t.took[name] = time.Since(began)
+		t.mu.Unlock()
 		switch {
 		case err != nil:
 			err = fmt.Errorf("%s fails without the bug: %s", name, whatFailed(out, err))
@@ -138,14 +143,22 @@ func (t *trier) checkSound(ctx context.Context, b *bug, pkg string) error {
 	return err
 }
 
+// patience returns how long the tests of a bug may take with it: much longer than without it. Many
+// bugs make a test wait for what never comes.
+func (t *trier) patience(b *bug, pkg string) time.Duration {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return min(t.limit, 5*time.Second+3*t.took[fmt.Sprintf("%s %s", pkg, b.flags(""))])
+}
+
 // runTests runs the tests of a bug in a package, with the bug of a number switched on.
-func (t *trier) runTests(ctx context.Context, b *bug, pkg string, number int) (string, error) {
+func (t *trier) runTests(ctx context.Context, b *bug, pkg string, number int, limit time.Duration) (string, error) {
 	file, err := t.binary(ctx, pkg)
 	if err != nil {
 		return "", err
 	}
-	args := append(b.flags("test."), "-test.v", "-test.timeout="+t.limit.String())
-	return t.command(ctx, t.limit+10*time.Second, pkg, []string{fmt.Sprintf("MUTANT=%d", number)}, file, args...)
+	args := append(b.flags("test."), "-test.v", "-test.timeout="+limit.String())
+	return t.command(ctx, limit+10*time.Second, pkg, []string{fmt.Sprintf("MUTANT=%d", number)}, file, args...)
 }
 
 // errTooLong is the error of commands that exceed their time limit.
