@@ -38,11 +38,19 @@
 //
 //   - an address in a phrase without quotes: Foo@bar.example <a@b.example>. Dovecot's
 //     ENVELOPE and Python's parser take it for the sender;
-//   - a word after a source route, at each domain of the route: <@b.example:a>;
-//   - controls, U+FFFD and bytes that are not UTF-8, read as nothing and as a space, besides
-//     what is written;
+//   - a word after a source route, at each domain of the route: <@b.example:a>; and the
+//     route's domain alone, if the brackets have another one in them, or no address;
+//   - controls, spaces that are not ASCII, U+FFFD and bytes that are not UTF-8, read as
+//     nothing and as a space, besides what is written;
 //   - encoded-words in charsets that are not supersets of ASCII, read as ASCII; those in
-//     unknown ones, read as EBCDIC and UTF-7.
+//     unknown ones, read as EBCDIC, UTF-7 and without the eighth bit;
+//   - an address in the comments of a member that has no other, as nodemailer reads it, and
+//     in the encoded-words of a member without brackets, as Python does;
+//   - what follows a fold in a quoted string, a comment or an address literal, where Python
+//     ends them; and all of a value after one of the same name that is malformed;
+//   - a domain with space in it, which Python drops: a@b.exam ple;
+//   - what Sendmail leaves of a member of more than 190 bytes, which it cuts within a
+//     domain, or adds to brackets that are never closed.
 //
 // # Forms
 //
