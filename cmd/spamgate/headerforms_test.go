@@ -101,7 +101,8 @@ var formCases = []formCase{
 	{name: "a name beside an address that is not allowed", header: "From: Support, Acme <help@partner.example>, a@b.example", block: "support@", allow: "partner.example", want: "Support@"},
 	{name: "a word alone, and an allowed address elsewhere", header: "From: support\r\nSender: help@partner.example", block: "support@", allow: "partner.example", want: "support@"},
 	{name: "a comment", header: "From: a@b.example (spammer)", block: "spammer@"},
-	{name: "no domain can begin so", header: "From: @\" a\"", block: "a@; example.org"},
+	{name: "no domain can begin so", header: "From: @\" ?\"", block: "a@; example.org"},
+	{name: "a domain in quotes after a space", header: "From: @\" a\"", block: "a.example.org", want: "\"\"@a.example.org"},
 	{name: "no sender at all", header: "From: undisclosed-recipients:;", block: "example.org; undisclosed-recipients@"},
 }
 

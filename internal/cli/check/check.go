@@ -69,11 +69,12 @@ hashes have a secret key.
 
 With --message the command judges a whole message: the envelope sender and every
 address in the header fields of [headers] check. What the gate refuses whoever
-sends it (its size, its bytes, fields that are too long) is refused, too. Without --from the envelope
-sender is taken from the Return-Path field, or else not judged. Text that is not
-an address ("spam%example.net", "spammer") is judged by the addresses that mail
-servers may make of it. Servers may add their own name: a running gate learns it
-from the next hop's greeting, check from --next-hop.
+sends it (its size, its bytes, fields that are too long) is refused, too.
+Without --from the envelope sender is taken from the Return-Path field, or else
+not judged. Text that is not an address ("spam%example.net", "spammer") is
+judged by the addresses that mail servers may make of it. Servers may add their
+own name: a running gate learns it from the next hop's greeting, check from
+--next-hop.
 
 --rcpt says what mail to each recipient gets, by [[recipient_policy]] and lists
 with per_recipient, and what becomes of a message to all of them.
