@@ -92,6 +92,13 @@ func (c *collector) scanOnce(value string) {
 	if !c.guessing {
 		c.plain, c.malformed = c.named, s.malformed
 	}
+	if s.noComment { // Sendmail closes it at the end
+		guessing := c.guessing
+		c.guessing = true
+		before := scanner{text: s.text[:s.openComment], mode: byGrammar, out: c, budget: &c.budget}
+		before.run()
+		c.guessing = guessing
+	}
 	mayHold := mayHoldAddress(value) || s.malformed && strings.ContainsAny(value, routeMarks)
 	if c.plain && !s.malformed || !mayHold {
 		return

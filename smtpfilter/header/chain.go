@@ -22,7 +22,7 @@ type chain struct {
 	// While setAside is set, addresses that may be part of a name go to aside.
 	aside    []string
 	setAside bool
-	joined   string // the last address with all words after its @ as the domain: Python drops the space
+	joined   []string // addresses of the present member with more words than belong to them
 	budget   *budget
 }
 
@@ -81,16 +81,39 @@ func (c *chain) at(found []string) []string {
 // words after the @ are a domain too ("<a@host. example>", a folded domain).
 func (c *chain) end(found []string, closed bool) []string {
 	found = c.appendLast(found, closed)
-	if c.joined = ""; !closed && c.open && !c.prev.empty() && len(c.cur.words) > 1 {
-		_, local := c.prev.tail()
-		if host := cleanHost(string(visible(c.cur.buf))); host != "" && isAtext(host) {
-			c.joined = join(cutLocal(visible(local)), cutDomain(host))
-		}
-	}
+	c.join(closed)
 	c.prev.reset()
 	c.cur.reset()
 	c.open, c.row, c.signs = false, c.row[:0], 0
 	return found
+}
+
+// join adds to joined: Python drops the space between the words of a domain, and Sendmail writes a
+// dot between two words beside the @ (its BlankSub).
+func (c *chain) join(closed bool) {
+	if !c.open || c.prev.empty() || c.cur.empty() {
+		return
+	}
+	_, local := c.prev.tail()
+	_, domain := c.cur.head()
+	add := func(local, domain []byte) {
+		if host := cleanHost(string(visible(domain))); host != "" && isAtext(host) {
+			c.joined = append(c.joined, join(cutLocal(visible(local)), cutDomain(host)))
+		}
+	}
+	if len(c.prev.words) > 1 {
+		add(c.prev.dotted(), domain)
+	}
+	if len(c.cur.words) > 1 {
+		dotted := c.cur.dotted()
+		add(local, dotted)
+		if len(c.prev.words) > 1 {
+			add(c.prev.dotted(), dotted)
+		}
+		if !closed {
+			add(local, c.cur.buf)
+		}
+	}
 }
 
 // appendLast appends the addresses of the last @.

@@ -1,6 +1,7 @@
 package header
 
 import (
+	"bytes"
 	"slices"
 	"strings"
 )
@@ -166,8 +167,9 @@ func (s *scanner) chainForms(more, closed bool) {
 		switch {
 		case c.prev.empty():
 			s.addForm(append([]byte{'@'}, domain...), domainOnly, false)
-			if len(domain) < len(c.cur.buf) {
-				s.addForm(append([]byte{'@'}, c.cur.buf...), domainOnly, false) // some readers drop the space
+			if len(domain) < len(c.cur.buf) { // some readers drop the space, Sendmail writes a dot for it
+				s.addForm(append([]byte{'@'}, c.cur.buf...), domainOnly, false)
+				s.addForm(append([]byte{'@'}, c.cur.dotted()...), domainOnly, false)
 			}
 		case cleanHost(string(domain)) == "":
 			_, local := c.prev.tail()
@@ -182,6 +184,9 @@ func (s *scanner) chainForms(more, closed bool) {
 		kind = bracketed
 	}
 	s.addWords(&c.cur, from, to, kind)
+	if !c.open && len(c.cur.words) > 1 && bytes.ContainsAny(c.cur.buf, routeMarks) {
+		s.addForm(c.cur.dotted(), kind, c.cur.routeSpaced(0, len(c.cur.words)))
+	}
 	if closed && !c.open && len(c.cur.words) > 1 {
 		spaced := c.cur.routeSpaced(0, len(c.cur.words))
 		s.addForm(c.cur.buf, bracketed, spaced) // some readers drop the space inside brackets

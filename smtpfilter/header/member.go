@@ -9,7 +9,7 @@ func (s *scanner) startMember() {
 		s.found, s.forms = s.found[:0], s.forms[:0]
 	}
 	s.member, s.first, s.firstForm, s.angle = s.pos, len(s.found), len(s.forms), -1
-	s.inside, s.unclear, s.route = false, false, s.route[:0]
+	s.inside, s.unclear, s.route, s.addrs.joined = false, false, s.route[:0], s.addrs.joined[:0]
 }
 
 // endMember decides which of a member's addresses count. Shown says that a reader shows
@@ -47,6 +47,7 @@ func (s *scanner) endMember(shown bool) {
 	case strings.Contains(s.text[s.member:s.pos], "=?"): // Python looks into them first
 		s.guessText(s.text[s.member:s.pos], asText)
 	}
+	s.addGuesses(s.addrs.joined)
 	s.startMember()
 }
 

@@ -37,6 +37,7 @@ type scanner struct {
 	// its kind, so that its work stays linear.
 	malformed          bool
 	noQuote, noComment bool
+	openComment        int // where the comment starts that is never closed
 
 	member     int  // where the present member starts in text
 	first      int  // index of its first address in found
@@ -222,7 +223,7 @@ func (s *scanner) comment() bool {
 			return true
 		}
 	}
-	s.noComment, s.malformed = true, true
+	s.noComment, s.openComment, s.malformed = true, s.pos, true
 	return false
 }
 
@@ -269,10 +270,6 @@ func (s *scanner) endChain(closed bool) {
 	s.addrs.setAside = !s.inside
 	s.found = s.addrs.end(s.found, closed)
 	s.takeAside()
-	if s.addrs.joined != "" {
-		s.forms = append(s.forms, form{text: s.addrs.joined, kind: guessed})
-		s.addrs.joined = ""
-	}
 }
 
 // takeAside adds the addresses that may be part of a name to the forms.

@@ -20,6 +20,7 @@ type segment struct {
 type word struct {
 	start, end int // in buf
 	before     gap
+	quoted     bool // it is the content of a quoted string
 }
 
 func (s *segment) reset() { s.buf, s.words, s.pending = s.buf[:0], s.words[:0], noGap }
@@ -47,6 +48,7 @@ func (s *segment) addQuoted(text string) {
 		s.buf = append(s.buf, text[i])
 	}
 	s.touch(len(s.buf) - n)
+	s.words[len(s.words)-1].quoted = true
 	s.gap(markGap)
 }
 
@@ -63,9 +65,11 @@ func (s *segment) touch(n int) {
 // joins reports whether a reader may take words i-1 and i as one: only a mark is between
 // them, or space beside a dot, as in obs-local-part and obs-domain (RFC 5322, section 4.4).
 func (s *segment) joins(i int) bool {
-	if s.words[i].before == markGap {
-		return true
-	}
+	return s.words[i].before == markGap || s.besideDot(i)
+}
+
+// besideDot reports whether a dot is beside the gap before word i.
+func (s *segment) besideDot(i int) bool {
 	last, next := s.words[i-1], s.words[i]
 	return last.end > last.start && s.buf[last.end-1] == '.' ||
 		next.end > next.start && s.buf[next.start] == '.'
@@ -117,6 +121,18 @@ func (s *segment) spaced() []byte {
 	for i, w := range s.words {
 		if i > 0 && !s.joinsForm(i) {
 			b = append(b, ' ')
+		}
+		b = append(b, s.buf[w.start:w.end]...)
+	}
+	return b
+}
+
+// dotted returns all words, with a dot between two that have no dot, quote or operator there.
+func (s *segment) dotted() []byte {
+	b := make([]byte, 0, len(s.buf)+len(s.words))
+	for i, w := range s.words {
+		if i > 0 && !w.quoted && !s.words[i-1].quoted && !s.besideDot(i) && !s.besideRoute(i) {
+			b = append(b, '.')
 		}
 		b = append(b, s.buf[w.start:w.end]...)
 	}
