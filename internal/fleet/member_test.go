@@ -37,6 +37,23 @@ func TestShare(t *testing.T) {
 	}
 }
 
+// TestConnectedIsUsable: a member whose library has a new connection, which it has not reported
+// yet, is not connected. It would refuse edits after a longer break.
+func TestConnectedIsUsable(t *testing.T) {
+	t.Parallel()
+	s := fleettest.Start(t, nil)
+	a := newGate(t, "a", s, nil)
+	a.write("blocked", "one@example.net\n")
+	a.start()
+	equal(t, "blocked", a)
+	a.Member.mu.Lock()
+	a.cut(errLost)
+	a.Member.mu.Unlock()
+	if !a.nc.IsConnected() || a.Status().Connected {
+		t.Errorf("the library says %v, the member %v", a.nc.IsConnected(), a.Status().Connected)
+	}
+}
+
 // TestInProcess uses a server in this process, without a socket.
 func TestInProcess(t *testing.T) {
 	t.Parallel()

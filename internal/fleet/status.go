@@ -35,7 +35,7 @@ func (m *Member) Status() Status {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	s.Connected = m.buckets != nil && m.nc.IsConnected()
+	s.Connected = m.buckets != nil && m.isLinked()
 	if s.Connected {
 		s.Server = m.nc.ConnectedUrlRedacted()
 	} else if err := m.reason(); err != nil {
