@@ -35,6 +35,7 @@ func TestClients(t *testing.T) {
 		}
 	}
 	c.Want(t, "QUIT", "221")
+	g.Stop() // now the log is complete
 	for _, client := range []string{"192.0.2.1:", "[2001:db8::1]:"} {
 		found := false
 		for _, r := range g.Records("refused") {

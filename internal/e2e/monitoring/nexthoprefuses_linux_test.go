@@ -67,6 +67,7 @@ func TestPostfixWantsTLS(t *testing.T) {
 				if h := health(t, g, 0); !h.Mail.NextHops[0].Up || h.Mail.NextHops[0].Unknown || h.Mail.Warnings != nil {
 					t.Errorf("%+v", h.Mail)
 				}
+				g.Stop() // now the log is complete
 				if n := len(g.Records("the next hop asks for STARTTLS: the gate uses it from now on, without verification")); n != 1 {
 					t.Errorf("%d lines", n)
 				}
@@ -115,6 +116,7 @@ func TestEximWantsTLS(t *testing.T) {
 			t.Error(reply)
 		}
 	}
+	g.Stop() // now the log is complete
 	if n := len(g.Records("the next hop asks for STARTTLS: the gate uses it from now on, without verification")); n != 1 {
 		t.Errorf("%d lines", n)
 	}
