@@ -85,6 +85,27 @@ func (c *collector) scan(value string) {
 	}
 }
 
+// withoutOpen returns a text with a space for each parenthesis from an index on that is never
+// closed.
+func withoutOpen(text string, from int) string {
+	out := []byte(text)
+	var open []int
+	for i := from; i < len(text); i++ {
+		switch text[i] {
+		case '\\':
+			i++
+		case '(':
+			open = append(open, i)
+		case ')':
+			open = open[:max(0, len(open)-1)]
+		}
+	}
+	for _, i := range open {
+		out[i] = ' '
+	}
+	return string(out)
+}
+
 // scanOnce reads a value in the present reading.
 func (c *collector) scanOnce(value string) {
 	s := scanner{text: c.budget.clean(value), mode: byGrammar, out: c, budget: &c.budget}
@@ -92,11 +113,13 @@ func (c *collector) scanOnce(value string) {
 	if !c.guessing {
 		c.plain, c.malformed = c.named, s.malformed
 	}
-	if s.noComment { // Sendmail closes it at the end
+	if s.noComment { // Sendmail closes it at the end, nodemailer reads on
 		guessing := c.guessing
 		c.guessing = true
-		before := scanner{text: s.text[:s.openComment], mode: byGrammar, out: c, budget: &c.budget}
-		before.run()
+		for _, text := range []string{s.text[:s.openComment], withoutOpen(s.text, s.openComment)} {
+			guess := scanner{text: text, mode: byGrammar, out: c, budget: &c.budget}
+			guess.run()
+		}
 		c.guessing = guessing
 	}
 	mayHold := mayHoldAddress(value) || s.malformed && strings.ContainsAny(value, routeMarks)

@@ -3,6 +3,7 @@ package header
 import (
 	"bytes"
 	"strings"
+	"unicode/utf8"
 )
 
 // chain is a sequence of segments separated by "@", such as a@b.example.
@@ -17,6 +18,7 @@ type chain struct {
 	open      bool    // there was an @
 	row       []byte  // the row without space before the last @
 	signs     int     // the number of @ in row
+	doubled   bool    // there was an @ directly after another
 	decode    bool    // read encoded-words in addresses too
 
 	// While setAside is set, addresses that may be part of a name go to aside.
@@ -53,14 +55,16 @@ func (c *chain) backslash() {
 		c.cur.add("")
 		return
 	}
-	c.cur.gap(markGap)
+	c.cur.mark(markGap)
 }
 
 // at reads an @ and appends the address that it completes.
 func (c *chain) at(found []string) []string {
 	if c.wantsDomain() {
+		c.doubled = true
 		return found // @@ is read as one
 	}
+	c.join(false)
 	if c.open && c.cur.isRun() {
 		found = c.appendPair(found, false)
 		c.row = append(append(c.row, '@'), c.cur.buf...)
@@ -84,12 +88,13 @@ func (c *chain) end(found []string, closed bool) []string {
 	c.join(closed)
 	c.prev.reset()
 	c.cur.reset()
-	c.open, c.row, c.signs = false, c.row[:0], 0
+	c.open, c.doubled, c.row, c.signs = false, false, c.row[:0], 0
 	return found
 }
 
-// join adds to joined: Python drops the space between the words of a domain, and Sendmail writes a
-// dot between two words beside the @ (its BlankSub).
+// join adds to joined. Python drops the space between the words of a domain, up to a mark; Sendmail
+// writes a dot between two words beside the @ (its BlankSub); nodemailer takes the longest part
+// that begins and ends with an ASCII letter or digit.
 func (c *chain) join(closed bool) {
 	if !c.open || c.prev.empty() || c.cur.empty() {
 		return
@@ -112,9 +117,29 @@ func (c *chain) join(closed bool) {
 		}
 		if !closed {
 			add(local, c.cur.buf)
+			if n := c.cur.toMark(); n < len(c.cur.words) {
+				add(local, c.cur.text(0, n))
+			}
+		}
+	}
+	if c.isPart() {
+		core, host := bytes.TrimLeftFunc(local, isNotWord), bytes.TrimRightFunc(domain, isNotWord)
+		if !c.doubled && c.signs == 0 && bytes.HasPrefix(domain[len(host):], []byte(".")) {
+			host = domain // a name with a last label that is not ASCII
+		}
+		if len(core) < len(local) || len(host) < len(domain) {
+			add(core, host)
 		}
 	}
 }
+
+// isPart reports whether there is more than one local part, an "@" and one domain.
+func (c *chain) isPart() bool {
+	return len(c.prev.words)+len(c.cur.words) > 2 || c.cur.pending == spaceGap || c.doubled || c.signs > 0
+}
+
+// isNotWord reports whether a character is not an ASCII letter, digit or underscore.
+func isNotWord(r rune) bool { return r != '_' && (r >= utf8.RuneSelf || !isWordRune(r)) }
 
 // appendLast appends the addresses of the last @.
 func (c *chain) appendLast(found []string, closed bool) []string {

@@ -60,6 +60,7 @@ func (s *scanner) guessPhrase() {
 		s.addGuesses(s.found[s.first:s.angle])
 		return
 	}
+	s.addrs.joined = s.addrs.joined[s.angleJoined:]
 	name := s.budget.replaceWords(phrase, func(encodedWord) string { return " " })
 	if !strings.Contains(name, "@") {
 		return

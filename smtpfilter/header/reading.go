@@ -113,6 +113,10 @@ func (c *collector) guess(folded []byte, value string) {
 		texts = append(texts, c.budget.decodeWords(value))
 	}
 	c.guessing = true
+	if isQuotedAgain(value) {
+		s := scanner{text: c.budget.decodeWords(value), mode: asText, out: c, budget: &c.budget}
+		s.run()
+	}
 	c.take(c.budget.cutMembers(value), nil)
 	if slices.Contains(c.open, c.field) { // Python reads all values of a name as one
 		for _, m := range []mode{asRaw, asText} {
@@ -125,6 +129,33 @@ func (c *collector) guess(folded []byte, value string) {
 		s.run()
 	}
 	c.guessing = false
+}
+
+// isQuotedAgain reports whether a value has a name that Sendmail 8.17 puts into quotes, as it has
+// one of these characters outside of quotes (MustQuoteChars), and a quoted pair inside. Sendmail
+// writes two backslashes for it, and they end the quotes.
+func isQuotedAgain(value string) bool {
+	if !strings.Contains(value, `\`) || !strings.Contains(value, "<") {
+		return false
+	}
+	quoted, pair, odd := false, false, false
+	for i := 0; i < len(value); i++ {
+		switch c := value[i]; {
+		case c == '\\':
+			i++
+			pair, odd = pair || quoted, odd || !quoted
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '<' && pair && odd:
+			return true
+		case c == ',' || c == '>':
+			pair, odd = false, false
+		case strings.IndexByte("@;:()[].'", c) >= 0:
+			odd = true
+		}
+	}
+	return false
 }
 
 // Sendmail 8.17 cuts each member of a list after so many bytes at least and at most: its limit for

@@ -39,15 +39,16 @@ type scanner struct {
 	noQuote, noComment bool
 	openComment        int // where the comment starts that is never closed
 
-	member     int  // where the present member starts in text
-	first      int  // index of its first address in found
-	firstForm  int  // index of its first form in forms
-	angle      int  // index of its first address in angle brackets in found; -1 before a bracket
-	angleForms int  // index of its first form in angle brackets in forms
-	angleStart int  // where its first angle bracket is in text
-	inside     bool // angle brackets are open
-	unclear    bool // they have another bracket or a list in them
-	unclosed   bool // they are not closed
+	member      int  // where the present member starts in text
+	first       int  // index of its first address in found
+	firstForm   int  // index of its first form in forms
+	angle       int  // index of its first address in angle brackets in found; -1 before a bracket
+	angleForms  int  // index of its first form in angle brackets in forms
+	angleJoined int  // index of the first joined address in angle brackets
+	angleStart  int  // where its first angle bracket is in text
+	inside      bool // angle brackets are open
+	unclear     bool // they have another bracket or a list in them
+	unclosed    bool // they are not closed
 
 	folds bool // "\r" is a fold, which ends quoted strings, comments and address literals
 
@@ -90,7 +91,9 @@ func (s *scanner) step() {
 		if c == '"' && s.quoted() || c == '(' && s.comment() {
 			return
 		}
-		s.addrs.cur.gap(spaceGap)
+		if s.addrs.cur.gap(spaceGap); c == ')' || c == '"' {
+			s.addrs.cur.mark(spaceGap)
+		}
 	case '\\':
 		if s.escaped() {
 			return
@@ -100,7 +103,7 @@ func (s *scanner) step() {
 		if c == '[' && s.literal() {
 			return
 		}
-		s.addrs.cur.gap(markGap)
+		s.addrs.cur.mark(markGap)
 	case '@':
 		s.chainForms(true, false)
 		s.addrs.setAside = !s.inside
@@ -112,6 +115,7 @@ func (s *scanner) step() {
 		s.inside = true
 		if s.angle < 0 {
 			s.angle, s.angleForms, s.angleStart = len(s.found), len(s.forms), s.pos
+			s.angleJoined = len(s.addrs.joined)
 		}
 	case '>':
 		s.endChain(s.inside)

@@ -15,19 +15,27 @@ type segment struct {
 	buf     []byte // the words, without gaps
 	words   []word
 	pending gap // after the last word
+	marked  bool
 }
 
 type word struct {
 	start, end int // in buf
 	before     gap
 	quoted     bool // it is the content of a quoted string
+	marked     bool // a mark that is neither space nor a comment is before it
 }
 
-func (s *segment) reset() { s.buf, s.words, s.pending = s.buf[:0], s.words[:0], noGap }
+func (s *segment) reset() { s.buf, s.words, s.pending, s.marked = s.buf[:0], s.words[:0], noGap, false }
 
 func (s *segment) empty() bool { return len(s.words) == 0 }
 
 func (s *segment) gap(g gap) { s.pending = max(s.pending, g) }
+
+// mark adds a mark that is neither space nor a comment.
+func (s *segment) mark(g gap) {
+	s.gap(g)
+	s.marked = true
+}
 
 // add adds text to the present word, or after a gap to a new one.
 func (s *segment) add(text string) {
@@ -39,7 +47,7 @@ func (s *segment) add(text string) {
 // An empty one is a word too. A word next to it may be part of it, as in "a".b@c.example,
 // or not, as in "Foo"b@c.example.
 func (s *segment) addQuoted(text string) {
-	s.gap(markGap)
+	s.mark(markGap)
 	n := len(s.buf)
 	for i := 0; i < len(text); i++ {
 		if text[i] == '\\' && i+1 < len(text) {
@@ -49,15 +57,15 @@ func (s *segment) addQuoted(text string) {
 	}
 	s.touch(len(s.buf) - n)
 	s.words[len(s.words)-1].quoted = true
-	s.gap(markGap)
+	s.mark(markGap)
 }
 
 // touch adds the last n bytes of buf to a word.
 func (s *segment) touch(n int) {
 	if len(s.words) == 0 || s.pending != noGap {
 		start := len(s.buf) - n
-		s.words = append(s.words, word{start: start, end: start, before: s.pending})
-		s.pending = noGap
+		s.words = append(s.words, word{start: start, end: start, before: s.pending, marked: s.marked})
+		s.pending, s.marked = noGap, false
 	}
 	s.words[len(s.words)-1].end = len(s.buf)
 }
@@ -125,6 +133,15 @@ func (s *segment) spaced() []byte {
 		b = append(b, s.buf[w.start:w.end]...)
 	}
 	return b
+}
+
+// toMark returns the number of words before a mark.
+func (s *segment) toMark() int {
+	n := 1
+	for n < len(s.words) && !s.words[n].marked {
+		n++
+	}
+	return n
 }
 
 // dotted returns all words, with a dot between two that have no dot, quote or operator there.
