@@ -102,6 +102,7 @@ func (c *chain) join(closed bool) {
 	_, local := c.prev.tail()
 	_, domain := c.cur.head()
 	add := func(local, domain []byte) {
+		c.budget.spend(1)
 		if host := cleanHost(string(visible(domain))); host != "" && isAtext(host) {
 			c.joined = append(c.joined, join(cutLocal(visible(local)), cutDomain(host)))
 		}

@@ -30,6 +30,7 @@ func (b *budget) replaceWords(text string, with func(encodedWord) string) string
 		}
 		w, ok := cutWord(text[start:])
 		if !ok {
+			b.spend(1)
 			out.WriteString(text[:start+2])
 			text, afterWord = text[start+2:], false
 			continue

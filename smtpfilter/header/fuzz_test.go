@@ -10,7 +10,7 @@ import (
 
 // maxGrowth bounds all addresses of a section together, in bytes for a byte of
 // it: each byte is in a few readings at most.
-const maxGrowth = 64
+const maxGrowth = 96
 
 // checkResult checks what must be true of any section's result.
 func checkResult(t *testing.T, section []byte, r Result) {

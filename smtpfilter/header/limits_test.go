@@ -14,6 +14,7 @@ var patterns = []string{
 	"=?", "=?a", "=?a?q?", "=?a?q? ", "=?a?b?YQ", "=?a?q?a=40b?=", "=?a?q?a=40b?=,", "=?a?q?a=40b?=@", "=?a?q?a?= ", "=?gbk?q?a=40b?=,",
 	"a@=?a?q?b?=@", "\x80", "\x80@", "é@é,", "\u200c@\u200c.a,", "\x00", "a@b\x00", "\r\n a@b,", "\r\nFrom:a@b", "\r\nx", "\r\n:", "\r\n>",
 	"'a@b'.c@", "a@b!c@", `"a"b@c"d"`, `a@"b@c",`,
+	"a b ", "a%b c ", "(a@(c)b ", "a@b\u00e9 c@@d ", `"\""'<a@b>`,
 }
 
 // TestCostlySections reads sections that are made to cost. A reader with quadratic work
