@@ -72,6 +72,9 @@ var ErrNoFleet = errors.New("this gate is in no fleet: [fleet] in its configurat
 // ErrNotRunning says that no gate answers on a socket.
 var ErrNotRunning = errors.New("no gate is running")
 
+// ErrStarting says that the gate waits for the first version of its fleet's lists.
+var ErrStarting = errors.New("the gate is starting, and waits for the lists of its fleet: try again in half a minute")
+
 // UnreachableError says that the socket does not tell whether a gate is running.
 type UnreachableError struct {
 	Socket string
@@ -121,6 +124,7 @@ var codes = []struct {
 	{ErrHandingOver, "handing_over", 409},
 	{ErrNotHandedOver, "not_handed_over", 500},
 	{ErrNotRunning, "ending", 503},
+	{ErrStarting, "starting", 503},
 	{managed.ErrNotManaged, "not_managed", 409},
 	{managed.ErrEntry, "invalid_entry", 400},
 	{managed.ErrProtected, "protected", 409},

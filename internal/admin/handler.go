@@ -57,6 +57,9 @@ func (s *Server) routes() []route {
 // handler returns the handler of all routes. It also reports unknown paths and
 // wrong methods in JSON, unlike the mux.
 func (s *Server) handler() http.Handler {
+	if s.options.Gate == nil {
+		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { s.refuse(w, ErrStarting) })
+	}
 	mux := http.NewServeMux()
 	var all []string
 	for _, route := range s.routes() {

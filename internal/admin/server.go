@@ -19,7 +19,7 @@ import (
 // Options configure a Server.
 type Options struct {
 	Socket  unixsocket.Socket
-	Gate    Gate
+	Gate    Gate            // nil: the gate is starting, and each request is refused with ErrStarting
 	Editor  *managed.Editor // of the managed lists
 	History History         // of decisions
 	Fleet   FleetGate       // nil: there are no requests about it

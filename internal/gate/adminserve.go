@@ -60,6 +60,39 @@ func (g *gate) openAdmin(c *config.Config, old adminServers, takeOver bool) (end
 	return end, nil
 }
 
+// openStarting opens the admin socket before the gate can answer anything but that it is starting.
+// What is wrong with the socket is said when the gate opens it.
+func (g *gate) openStarting(c *config.Config) {
+	o, err := g.socketOptions(c)
+	if err == nil {
+		g.starting, err = admin.Listen(o)
+	}
+	if err != nil {
+		g.log.Debug("without an admin socket while the gate starts", "error", err)
+	}
+}
+
+// closeStarting ends what openStarting began.
+func (g *gate) closeStarting() {
+	if g.starting != nil {
+		g.closing("the admin socket of the start", g.starting.Close())
+		g.starting = nil
+	}
+}
+
+// socketOptions makes the directory of the admin socket, and returns the options for a server that
+// knows no gate.
+func (g *gate) socketOptions(c *config.Config) (o admin.Options, err error) {
+	if c.Admin.Socket == "" {
+		return o, errors.New("[admin] socket is empty")
+	}
+	mode, _ := strconv.ParseUint(c.Admin.SocketMode, 8, 12) // Load has checked it
+	if filepath.Dir(c.Admin.Socket) == c.State.Dir {
+		err = atomicfile.In(c.State.Dir).Make()
+	}
+	return admin.Options{Socket: unixsocket.Socket{Path: c.Admin.Socket, Mode: fs.FileMode(mode), Group: c.Admin.SocketGroup}, Logger: g.log}, err
+}
+
 // openSocket opens the admin socket, or returns nil if none is configured. If the default
 // socket cannot be opened, the gate runs without it.
 func (g *gate) openSocket(c *config.Config, takeOver bool) (*admin.Server, error) {
@@ -67,30 +100,17 @@ func (g *gate) openSocket(c *config.Config, takeOver bool) (*admin.Server, error
 	if path == "" {
 		return nil, nil
 	}
-	mode, err := strconv.ParseUint(c.Admin.SocketMode, 8, 12)
-	if err != nil {
-		return nil, fmt.Errorf("[admin] socket_mode: %w", err)
-	}
-	if filepath.Dir(path) == c.State.Dir {
-		err = atomicfile.In(c.State.Dir).Make()
-	}
+	o, err := g.socketOptions(c)
 	if info, statErr := os.Stat(filepath.Dir(path)); statErr == nil && c.Admin.SocketGroup != "" && info.Mode()&0o011 == 0 {
 		g.log.Warn("the group cannot come to the admin socket, since it may not enter its directory: set another [admin] socket",
 			"group", c.Admin.SocketGroup, "directory", filepath.Dir(path), "mode", info.Mode().Perm().String())
 	}
 	var s *admin.Server
 	if err == nil {
-		s, err = admin.Listen(admin.Options{
-			Socket:   unixsocket.Socket{Path: path, Mode: fs.FileMode(mode), Group: c.Admin.SocketGroup},
-			Gate:     g.answers,
-			Editor:   g.editor,
-			History:  g.history,
-			Fleet:    g.answers,
-			Accounts: g.accounts,
-			Metrics:  g.metrics.handler(),
-			Logger:   g.log,
-			TakeOver: takeOver,
-		})
+		o.Gate, o.Editor, o.History, o.Fleet, o.Accounts, o.Metrics = g.answers, g.editor, g.history, g.answers, g.accounts, g.metrics.handler()
+		o.TakeOver = takeOver || g.starting != nil
+		s, err = admin.Listen(o)
+		g.closeStarting()
 	}
 	if err != nil && isDefaultSocket(c) {
 		g.log.Warn("without an admin socket: spamgate lists cannot ask this gate", "error", err)

@@ -42,8 +42,9 @@ func (f *fleetPart) hold(ctx context.Context, left bool) *heldFleet {
 
 // awaitFirst waits for the first version of the shared lists that this gate never had, and of
 // which it has no entry: without them it would accept what the other gates refuse. It is called
-// once, before the gate has a store. A list that the gate had before delays nothing.
-func (f *fleetPart) awaitFirst(ctx context.Context, c *config.Config) {
+// once, before the gate has a store. A list that the gate had before delays nothing. It calls waiting
+// before it waits.
+func (f *fleetPart) awaitFirst(ctx context.Context, c *config.Config, waiting func(*config.Config)) {
 	if !c.Fleet.On() || f.hasLeft() {
 		return
 	}
@@ -54,6 +55,7 @@ func (f *fleetPart) awaitFirst(ctx context.Context, c *config.Config) {
 	if err != nil || len(o.Lists) == 0 {
 		return // configure says what is wrong
 	}
+	waiting(c)
 	ctx, cancel := context.WithTimeout(ctx, firstWait)
 	defer cancel()
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM) // nothing else handles signals at this time

@@ -43,7 +43,7 @@ func TestAwaitFirst(t *testing.T) {
 			defer f.close()
 			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 			defer cancel()
-			f.awaitFirst(ctx, c)
+			f.awaitFirst(ctx, c, func(*config.Config) {})
 			waited := strings.Contains(log.String(), `msg="waiting for the first version of shared lists" lists=shared at_most=30s`)
 			without := strings.Contains(log.String(), `msg="serving without the first version of shared lists" lists=shared`)
 			if waited != test.waits || without != test.waits || (f.held != nil) != test.waits {

@@ -17,6 +17,7 @@ import (
 	"spamgate/blocklist/hits"
 	"spamgate/blocklist/store"
 	"spamgate/internal/accounts"
+	"spamgate/internal/admin"
 	"spamgate/internal/certs"
 	"spamgate/internal/config"
 	"spamgate/internal/dnslist"
@@ -92,6 +93,8 @@ type gate struct {
 	metrics *metrics
 	answers *adminHandler                // answers requests on the admin socket
 	admin   atomic.Pointer[adminServers] // nil until they are open
+
+	starting *admin.Server // the admin socket of a gate that waits for its fleet; nil: there is none
 
 	metricsPassed net.Listener    // the socket for metrics, from the predecessor
 	consolePassed socket.DoorAddr // where the console is to be opened, or is open
@@ -193,7 +196,7 @@ func newGate(ctx context.Context, c *config.Config, in *socket.Inherited, stderr
 	g.answers.now.Store(&activeConfig{config: c})
 	g.fleet = newFleetPart(func() *config.Config { return g.answers.now.Load().config }, g.log)
 	if !g.takesOver { // else the predecessor is the member, and has the lists
-		g.fleet.awaitFirst(ctx, c)
+		g.fleet.awaitFirst(ctx, c, g.openStarting)
 	}
 	unfetched := setup.FirstLoad(ctx, c, g.log, stderr)
 	if g.store, err = store.Open(ctx, lists); err != nil {
@@ -375,6 +378,7 @@ func otherErrors(err, expected error) error {
 // close closes what newGate has opened. It logs errors and returns none: every client has its
 // reply by then, so that stopping has not failed because of a full disk, say.
 func (g *gate) close() {
+	g.closeStarting()
 	g.closing("the admin socket", g.adminServers().close())
 	g.closing("the doors", g.closeDoors())
 	if g.metricsPassed != nil {

@@ -77,19 +77,24 @@ func SharesAccounts(c *config.Config) bool {
 // of the fleet.
 const FleetLeft = "fleet/left"
 
-// AccountsAlone reports whether the accounts, which are to be shared, are this gate's own for
-// now: it has left the fleet, or has never shared them.
-func AccountsAlone(c *config.Config) (bool, error) {
-	tree := atomicfile.In(c.State.Dir)
-	_, err := tree.Stat(FleetLeft)
-	if !errors.Is(err, fs.ErrNotExist) {
-		return err == nil, err
-	}
-	_, err = tree.StatFile(fleet.RecordName(fleet.Accounts, fleet.AccountsList))
+// LeftFleet reports whether an admin has taken the gate out of the fleet.
+func LeftFleet(c *config.Config) (bool, error) {
+	return exists(c, FleetLeft)
+}
+
+// HasSharedAccounts reports whether the gate has shared its accounts, which are those of the
+// fleet since then.
+func HasSharedAccounts(c *config.Config) (bool, error) {
+	return exists(c, fleet.RecordName(fleet.Accounts, fleet.AccountsList))
+}
+
+// exists reports whether there is a file in the state directory.
+func exists(c *config.Config, name string) (bool, error) {
+	_, err := atomicfile.In(c.State.Dir).StatFile(name)
 	if errors.Is(err, fs.ErrNotExist) {
-		return true, nil
+		return false, nil
 	}
-	return false, err
+	return err == nil, err
 }
 
 // FleetAccept returns a function that accepts a content of a list before it is in its place.

@@ -3,6 +3,7 @@ package console
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -26,7 +27,8 @@ func NewCommand() *cobra.Command {
 		`Users log in to the console with a password, programs use its API with a token.
 What each role may do is in docs/console.md. A change counts at once, whether a
 gate runs or not, and is recorded in the audit log. In a fleet the accounts are
-those of all gates, and a change needs the running gate.`,
+those of all gates, and a change needs the running gate; --first makes the very
+first account without one.`,
 		`  spamgate console user add ann --role helpdesk
   spamgate console token add monitoring --role viewer`,
 		group("user", "Add, change, remove and list users",
@@ -71,6 +73,7 @@ type session struct {
 	config *config.Config
 	store  *accounts.Store
 	json   bool
+	first  bool // makes the very first account of a fleet
 
 	// apply makes a change: in the store, or through the running gate if a fleet shares the
 	// accounts.
@@ -128,10 +131,13 @@ func (s *session) record(command, what string, do func() (accounts.Changed, erro
 }
 
 // errNoGate says that the change of shared accounts needs a gate.
-var errNoGate = errors.New("no gate is running here, and the accounts are those of the fleet: start the gate, or make the change on another one")
+var errNoGate = errors.New("no gate is running here, and the accounts are those of the fleet: start the gate, make the change on another one, or add --first if this is the very first account of all")
 
-// applyShared has the running gate make a change. Without one a gate that has left the fleet, or
-// has never shared its accounts, has its own.
+// errNotFirst says that there are accounts already.
+var errNotFirst = errors.New("--first makes the very first account of a fleet, and this gate has accounts or has had those of its fleet: start the gate, and omit --first")
+
+// applyShared has the running gate make a change. Without one only a gate that has left the fleet
+// has accounts of its own: those that another one makes would be at odds with the fleet's.
 func (s *session) applyShared(c accounts.Change) (accounts.Changed, error) {
 	gate := cli.DialGate(s.config)
 	defer gate.Close()
@@ -145,14 +151,31 @@ func (s *session) applyShared(c accounts.Change) (accounts.Changed, error) {
 		}
 		return done, err
 	}
-	alone, err := setup.AccountsAlone(s.config)
+	left, err := setup.LeftFleet(s.config)
 	if err != nil {
 		return accounts.Changed{}, err
 	}
-	if !alone {
-		return accounts.Changed{}, errNoGate
+	if !left {
+		if err := s.checkFirst(); err != nil {
+			return accounts.Changed{}, err
+		}
 	}
 	return s.store.Change(c)
+}
+
+// checkFirst checks that the change makes the very first account of a fleet, and is to do so.
+func (s *session) checkFirst() error {
+	if !s.first {
+		return errNoGate
+	}
+	shared, err := setup.HasSharedAccounts(s.config)
+	if err != nil {
+		return err
+	}
+	if all, err := s.store.List(); err != nil || shared || len(all) > 0 {
+		return cmp.Or(err, errNotFirst)
+	}
+	return nil
 }
 
 // print writes a report to standard output: as JSON, or with text.

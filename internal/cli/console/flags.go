@@ -35,6 +35,11 @@ func (f *roleFlags) parse() (accounts.Role, []string, error) {
 	return role, domains, nil
 }
 
+// firstFlag adds --first to a command.
+func firstFlag(cmd *cobra.Command) *bool {
+	return cmd.Flags().Bool("first", false, "the fleet's very first account; needs no running gate")
+}
+
 // passwordFlags are the flags that say where a password comes from.
 type passwordFlags struct{ stdin, none bool }
 

@@ -25,7 +25,9 @@ Exit codes: 0 added; 2 an error.`,
 		Args: cobra.ExactArgs(1),
 	}
 	role.add(cmd)
+	first := firstFlag(cmd)
 	return runs(cmd, func(s *session, args []string) error {
+		s.first = *first
 		r, domains, err := role.parse()
 		if err != nil {
 			return err

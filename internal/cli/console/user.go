@@ -52,7 +52,9 @@ Exit codes: 0 added; 2 an error.`,
 	}
 	role.add(cmd)
 	password.add(cmd)
+	first := firstFlag(cmd)
 	return runs(cmd, func(s *session, args []string) error {
+		s.first = *first
 		r, domains, err := role.parse()
 		if err != nil {
 			return err

@@ -229,6 +229,75 @@ func TestAccounts(t *testing.T) {
 	}
 }
 
+// beforeFleet does what an admin did before the accounts were to be shared.
+func (s *keeper) beforeFleet(do func()) {
+	s.T.Helper()
+	file := filepath.Join(s.Dir, "config.toml")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		s.T.Fatal(err)
+	}
+	harness.WriteFile(s.T, file, strings.Replace(string(text), "[console]\n", "[console]\nshare_accounts = false\n", 1))
+	do()
+	harness.WriteFile(s.T, file, string(text))
+}
+
+// TestAccountsFirst makes accounts on gates that are not in the fleet yet: one that has not
+// started, and one without its state directory, which waits for the fleet's lists. Only --first
+// makes one, and only the first.
+func TestAccountsFirst(t *testing.T) {
+	t.Parallel()
+	n := harness.StartNATS(t)
+	dir, address := consoleDir(t, n, "mx1")
+	mx1 := &keeper{&member{&harness.Gate{T: t, Dir: dir}, "mx1"}, address}
+	add := func(s *keeper, want int, name string, more ...string) string {
+		t.Helper()
+		return s.Command(t, want, append([]string{"console", "user", "add", name, "--no-password", "--role", "admin"}, more...)...)
+	}
+	const noGate = "no gate is running here, and the accounts are those of the fleet"
+	if said := add(mx1, 2, "ann"); !strings.Contains(said, noGate) || !strings.Contains(said, "--first") {
+		t.Error(said)
+	}
+	if said := mx1.Command(t, 2, "console", "token", "add", "ci"); !strings.Contains(said, noGate) {
+		t.Error(said)
+	}
+	add(mx1, 0, "ann", "--first")
+	const notFirst = "--first makes the very first account of a fleet"
+	if said := add(mx1, 2, "bob", "--first"); !strings.Contains(said, notFirst) {
+		t.Error(said)
+	}
+	mx1.Gate = harness.Serve(t, dir)
+	waitAccounts(t, mx1)
+	add(mx1, 0, "bob")
+	mx1.Stop()
+	if err := os.Remove(filepath.Join(dir, "state", "console", "accounts.json")); err != nil {
+		t.Fatal(err)
+	}
+	if said := add(mx1, 2, "eve", "--first"); !strings.Contains(said, notFirst) {
+		t.Error(said)
+	}
+
+	// A gate that has lost everything waits for the fleet, which does not answer.
+	n.Kill()
+	if err := os.RemoveAll(filepath.Join(dir, "state")); err != nil {
+		t.Fatal(err)
+	}
+	mx1.Gate = harness.Launch(t, dir, exec.Command(harness.Binary(t), "serve"))
+	mx1.WaitRecord("waiting for the first version of shared lists")
+	const starting = "the gate is starting, and waits for the lists of its fleet"
+	for _, args := range [][]string{{"console", "user", "add", "eve", "--no-password"}, {"console", "token", "add", "ci"}, {"health"}, {"fleet", "status"}, {"lists", "add", "bad.example", "--list", "shared", "--reason", "spam"}} {
+		if said := mx1.Command(t, 2, args...); !strings.Contains(said, starting) {
+			t.Errorf("%q: %s", args, said)
+		}
+	}
+	n.Start()
+	mx1.Addr = mx1.WaitListening()
+	waitAccounts(t, mx1)
+	if list := mx1.Command(t, 0, "console", "user", "list"); !strings.Contains(list, "ann") || !strings.Contains(list, "bob") || strings.Contains(list, "eve") {
+		t.Error(list)
+	}
+}
+
 // TestAccountsBefore starts gates that had accounts before they were a fleet, and one that
 // leaves it.
 func TestAccountsBefore(t *testing.T) {
@@ -238,8 +307,10 @@ func TestAccountsBefore(t *testing.T) {
 	for _, name := range []string{"mx1", "mx2"} {
 		dir, address := consoleDir(t, n, name)
 		s := &keeper{&member{&harness.Gate{T: t, Dir: dir}, name}, address}
-		s.AddUser("ann", "admin") // with a hash of its own
-		s.Command(t, 0, "console", "user", "add", "only-"+name, "--no-password", "--role", "editor")
+		s.beforeFleet(func() {
+			s.AddUser("ann", "admin") // with a hash of its own
+			s.Command(t, 0, "console", "user", "add", "only-"+name, "--no-password", "--role", "editor")
+		})
 		s.Gate = harness.Serve(t, dir)
 		sites = append(sites, s)
 		harness.WaitFor(t, "the gate has joined", func() bool {
