@@ -67,6 +67,10 @@ type Decisions struct {
 	Files int        `json:"files"`
 	Reach *time.Time `json:"reaches_back_to,omitempty"` // nil: it is empty
 
+	// Short says that rows had to be removed that are younger than Keep, since the files were
+	// full.
+	Short bool `json:"short,omitempty"`
+
 	// Error says why the history stands still; mail does not need it.
 	Error string `json:"error,omitempty"`
 }

@@ -12,7 +12,7 @@ import (
 // open opens a history in a new directory.
 func open(t testing.TB, change func(*Options)) (*Recorder, *Reader, string) {
 	t.Helper()
-	o := Options{Dir: filepath.Join(t.TempDir(), "decisions"), Keep: 7 * 24 * time.Hour, MaxBytes: 1 << 30}
+	o := Options{Dir: filepath.Join(t.TempDir(), "decisions"), Keep: 7 * 24 * time.Hour, MaxBytes: 1 << 30, share: 1 << 40}
 	if change != nil {
 		change(&o)
 	}

@@ -19,6 +19,8 @@ type Options struct {
 	All      bool          // also keep rows of plain accepts, which otherwise count in the totals only
 	Logger   *slog.Logger  // gets each problem once, and when it is over
 	Now      func() time.Time
+
+	share int64 // for tests, in place of limits.share; 0: none
 }
 
 // Bounds of the queue between the mail and the writer.
@@ -34,6 +36,7 @@ type Recorder struct {
 	logger *slog.Logger
 	now    func() time.Time
 	limits atomic.Pointer[limits]
+	share  int64 // of Options
 
 	tally   tally
 	accepts atomic.Int64 // plain accepts that the tally does not have yet
@@ -77,6 +80,8 @@ type Stats struct {
 	Files   int    // databases
 	Err     string // why it stands still, "" if it does not
 
+	Short bool // the files had to be removed for lack of room, and they reach back less than they are to
+
 	Oldest time.Time // about the time of the oldest row; zero if there is none
 }
 
@@ -86,6 +91,7 @@ func Open(o Options) (*Recorder, error) {
 		folder:    newFolder(o.Dir),
 		logger:    o.Logger,
 		now:       o.Now,
+		share:     o.share,
 		followers: map[chan Decision]struct{}{},
 		wake:      make(chan struct{}, 1),
 		ended:     make(chan struct{}),

@@ -66,11 +66,14 @@ func TestFloodMemory(t *testing.T) {
 	f := newFloods()
 	now := time.Now()
 	for i := range 3 * floodKeys {
-		if _, counted := f.add(refusal(i, now)); counted || len(f.seen) > floodKeys {
-			t.Fatal(i, counted, len(f.seen))
+		d := refusal(i, now)
+		d.Client = fmt.Sprintf("[2001:db8:%x::1]:4000", i)
+		if _, row := f.add(d, 1<<30); row != d || len(f.seen) > floodKeys || len(f.shares) > floodKeys {
+			t.Fatal(i, row, len(f.seen), len(f.shares))
 		}
 	}
-	if of, counted := f.add(&Decision{Event: eventAccepted}); of != nil || counted {
+	accepted := &Decision{Event: eventAccepted}
+	if of, row := f.add(accepted, 0); of != nil || row != accepted {
 		t.Error("an accepted message is merged")
 	}
 }

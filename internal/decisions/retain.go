@@ -58,6 +58,9 @@ func (w *writer) look() {
 	for _, f := range all {
 		if total+max(room, 0)+limits.slack() > limits.maxBytes && w.remove(f) {
 			total -= f.bytes
+			if f.end() > w.removed.UnixNano() || w.removed.IsZero() {
+				w.removed = time.Unix(0, f.end())
+			}
 		} else {
 			kept = append(kept, f)
 		}
@@ -70,6 +73,12 @@ func (w *writer) look() {
 			w.stats.Oldest = start
 		}
 	}
+	short := !w.removed.IsZero() && w.removed.After(now.Add(-limits.keep))
+	if short && !w.stats.Short {
+		w.logger.Warn("the history of decisions is full, and reaches back less than it is to keep: raise [decisions] max_bytes",
+			"reaches_back_to", w.stats.Oldest, "keep", limits.keep, "bytes", total)
+	}
+	w.stats.Short = short
 }
 
 // removeOld removes the files whose rows are all older than a time, and returns the others. A file that

@@ -1,6 +1,7 @@
 package decisions
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -39,6 +40,7 @@ type writer struct {
 
 	unusable map[string]error // files by name
 	looked   time.Time
+	removed  time.Time // the end of the newest file that had to go for lack of room
 	totaled  time.Time // when totals were last written
 	retry    time.Duration
 	failures int // of one batch, one after the other
@@ -127,7 +129,7 @@ func (w *writer) writeGuarded(batch []*Decision) {
 	written := int(w.settled - before)
 	w.mu.Unlock()
 	w.failedFor(err, len(batch)-written)
-	w.floods = newFloods()
+	w.floods.renew()
 	w.guarded(w.closeFile)
 	w.file = nil
 }
@@ -243,10 +245,11 @@ type run struct {
 // writeRun writes decisions to the open file, or to another one if that fails.
 func (w *writer) writeRun(all []*Decision) {
 	var r run
+	room := cmp.Or(w.share, w.limits.Load().share())
 	for _, d := range all {
-		of, counted := w.floods.add(d)
-		if !counted {
-			r.rows, r.floods = append(r.rows, d), append(r.floods, of)
+		of, row := w.floods.add(d, room)
+		if row != nil {
+			r.rows, r.floods = append(r.rows, row), append(r.floods, of)
 			continue
 		}
 		r.merged++
@@ -269,7 +272,7 @@ func (w *writer) writeRun(all []*Decision) {
 		}
 		if !w.recover(err, all[0].Time) {
 			w.lose(len(all))
-			w.floods = newFloods()
+			w.floods.renew()
 			return
 		}
 		if w.file.seed != before {
@@ -439,7 +442,7 @@ func (w *writer) open(at time.Time) bool {
 		return false
 	}
 	w.file = file
-	w.floods = newFloods()
+	w.floods.renew()
 	w.look()
 	return true
 }
@@ -447,6 +450,12 @@ func (w *writer) open(at time.Time) bool {
 // fileBytes returns the size from which on a file is full: at least four fit.
 func (l *limits) fileBytes() int64 {
 	return min(fileBytes, max((l.maxBytes-l.slack())/4, 1<<20))
+}
+
+// share returns how many bytes of rows the refusals of one client by one list may have in a
+// shareWindow.
+func (l *limits) share() int64 {
+	return max(shareLeast, l.maxBytes/2/max(1, int64(l.keep/shareWindow)))
 }
 
 // slack returns what the open file may need beyond that: a batch, and the write-ahead log.

@@ -245,7 +245,7 @@ func (h *history) status() *admin.Decisions {
 	if r := h.recorder.Load(); r != nil {
 		stats := r.Stats()
 		s.Rows, s.Merged, s.Dropped, s.Queued = stats.Rows, stats.Merged, stats.Dropped, stats.Queued
-		s.Bytes, s.Files, s.Error = stats.Bytes, stats.Files, stats.Err
+		s.Bytes, s.Files, s.Short, s.Error = stats.Bytes, stats.Files, stats.Short, stats.Err
 		s.Reach = report.TimeOrNil(stats.Oldest)
 	}
 	return s
@@ -259,12 +259,13 @@ var (
 	descQueued  = desc("decisions_queued", "Decisions that wait to be written to the history.")
 	descKept    = desc("decisions_bytes", "The size of the history's files.")
 	descOldest  = desc("decisions_oldest_seconds", "When the oldest decision in the history was made, in seconds since 1970.")
+	descShort   = desc("decisions_short", "1 if the history is full and reaches back less than keep, else 0.")
 	descWorks   = desc("decisions_working", "1 if the history takes decisions, 0 if it stands still: see the log.")
 )
 
 // Describe implements prometheus.Collector.
 func (h *history) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{descRows, descMerged, descDropped, descQueued, descKept, descOldest, descWorks} {
+	for _, d := range []*prometheus.Desc{descRows, descMerged, descDropped, descQueued, descKept, descOldest, descShort, descWorks} {
 		to <- d
 	}
 }
@@ -289,6 +290,11 @@ func (h *history) Collect(to chan<- prometheus.Metric) {
 	if s.Reach != nil {
 		gauge(descOldest, float64(s.Reach.Unix()))
 	}
+	short := 0.0
+	if s.Short {
+		short = 1
+	}
+	gauge(descShort, short)
 	works := 1.0
 	if s.Error != "" {
 		works = 0

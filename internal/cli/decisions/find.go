@@ -204,7 +204,10 @@ func recipients(d *history.Decision) string {
 // because names the list and the entry, and the sender that it matches if that is not the one of
 // the envelope.
 func because(d *history.Decision) string {
-	said := d.List + ": " + d.Entry
+	said := d.List
+	if d.Entry != "" {
+		said += ": " + d.Entry
+	}
 	if d.Reason != "" {
 		said += " (" + d.Reason + ")"
 	}

@@ -234,10 +234,16 @@ func printState(w io.Writer, h admin.Health) {
 	term.PrintWrapped(w, labelState, said)
 }
 
-// printHistory warns of a history of decisions that stands still. Mail passes all the same.
+// printHistory warns of a history of decisions that stands still, or is too short. Mail passes all
+// the same.
 func printHistory(w io.Writer, h admin.Health) {
-	if d := h.Decisions; d != nil && d.Error != "" {
+	switch d := h.Decisions; {
+	case d == nil:
+	case d.Error != "":
 		term.PrintWrapped(w, labelKept+"WARNING: ", "decisions are not kept: "+d.Error+"; mail does not wait for that")
+	case d.Short && d.Reach != nil:
+		term.PrintWrapped(w, labelKept+"WARNING: ", fmt.Sprintf("the history of decisions is full, and reaches back to %s only, not %s: raise [decisions] max_bytes",
+			d.Reach.Local().Format(time.DateTime), text.Duration(time.Duration(d.Keep)*time.Second)))
 	}
 }
 
