@@ -13,8 +13,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/nats-io/nats.go/jetstream"
-
 	"spamgate/internal/atomicfile"
 	"spamgate/internal/listedit"
 )
@@ -106,15 +104,15 @@ func (l *list) lookBack(ctx context.Context, b *buckets, local string) (step, er
 	defer linked.end()
 	asking, stop := context.WithTimeout(linked, 4*l.m.o.times.edit)
 	defer stop()
-	entries, err := b.lists.History(asking, l.key)
+	entries, err := b.history(asking, l.key)
 	if asking.Err() != nil { // the library takes the end of the watch for that of the history
 		err = context.Cause(asking)
 	}
-	if err != nil && !errors.Is(err, jetstream.ErrKeyNotFound) {
+	if err != nil {
 		return stepNone, linked.lost(err)
 	}
 	for _, e := range entries {
-		if v, err := parseVersion(e.Value(), l.Name, l.Kind); err == nil && v.has(local) {
+		if v, err := parseVersion(e.Value, l.Name, l.Kind); err == nil && v.has(local) {
 			return stepTake, nil
 		}
 	}
@@ -132,15 +130,12 @@ func (m *Member) Earlier(ctx context.Context, name string, wanted func(sum [sha2
 	if err != nil && !errors.Is(err, ErrReadOnly) {
 		return nil, err
 	}
-	entries, err := b.lists.History(ctx, l.key)
-	if errors.Is(err, jetstream.ErrKeyNotFound) {
-		return nil, nil
-	}
+	entries, err := b.history(ctx, l.key)
 	if err != nil {
 		return nil, m.offline(err)
 	}
 	for _, e := range slices.Backward(entries) {
-		v, err := parseVersion(e.Value(), l.Name, l.Kind)
+		v, err := parseVersion(e.Value, l.Name, l.Kind)
 		if err != nil {
 			continue
 		}

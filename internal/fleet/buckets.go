@@ -27,6 +27,9 @@ const (
 	historyContent = 5
 )
 
+// maxSide bounds a bucket in memory, in bytes. Two fit into what a server has for them.
+const maxSide = 24 << 20
+
 // replicas is how many servers hold the buckets, if there are so many.
 const replicas = 3
 
@@ -37,6 +40,7 @@ type buckets struct {
 	content      jetstream.ObjectStore
 	streams      map[string]jetstream.Stream // of lists and state, by the name of the bucket
 	created      map[string]time.Time        // by the name of the stream
+	reads        *reader                     // in place of all that: the gate only reads
 	first        uint64                      // revision that lists can have: those of a lost bucket are less
 
 	mu   sync.Mutex
@@ -73,6 +77,9 @@ func (m *Member) openBuckets(ctx context.Context) (*buckets, error) {
 // deleted: then the mark of that has a revision, which KeyValue.Get does not tell, and without
 // which nothing can follow it.
 func (b *buckets) last(ctx context.Context, bucket, key string) (value []byte, revision uint64, err error) {
+	if b.reads != nil {
+		return b.reads.last(ctx, key) // what else it needs it does not ask for
+	}
 	msg, err := b.streams[bucket].GetLastMsgForSubject(ctx, "$KV."+bucket+"."+key)
 	switch {
 	case errors.Is(err, jetstream.ErrMsgNotFound):
@@ -83,6 +90,21 @@ func (b *buckets) last(ctx context.Context, bucket, key string) (value []byte, r
 		return nil, msg.Sequence, nil
 	}
 	return append([]byte{}, msg.Data...), msg.Sequence, nil
+}
+
+// history returns the values of a list's key that the fleet has, the newest ones last.
+func (b *buckets) history(ctx context.Context, key string) (values []readValue, err error) {
+	if b.reads != nil {
+		return b.reads.history(ctx, key)
+	}
+	entries, err := b.lists.History(ctx, key)
+	if errors.Is(err, jetstream.ErrKeyNotFound) {
+		return nil, nil
+	}
+	for _, e := range entries {
+		values = append(values, readValue{key, e.Value(), e.Revision()})
+	}
+	return values, err
 }
 
 // openSide opens a bucket that lists do not need.
@@ -158,21 +180,21 @@ func (m *Member) openKV(ctx context.Context, js jetstream.JetStream, name string
 	if !errors.Is(err, jetstream.ErrBucketNotFound) {
 		return kv, err
 	}
-	storage := jetstream.FileStorage
+	storage, most := jetstream.FileStorage, int64(-1) // files have the bound of the server's store
 	if ttl > 0 {
 		// A server that was restarted has lost it. A gate that only reads leaves it to the others.
 		// The other buckets come before the probe, which needs one of them.
 		if _ = m.wait(brief, m.knowsRights); !m.mayWrite() {
 			return nil, err
 		}
-		storage = jetstream.MemoryStorage
+		storage, most = jetstream.MemoryStorage, maxSide
 	}
 	_, err = replicated(func(n int) (jetstream.Stream, error) {
 		return js.CreateStream(ctx, jetstream.StreamConfig{
 			// As CreateKeyValue does it, but for FirstSeq: revisions of a bucket that was lost
 			// never mean something else in the one that takes its place.
 			Name: "KV_" + name, Subjects: []string{"$KV." + name + ".>"}, FirstSeq: uint64(time.Now().UnixMilli()),
-			MaxMsgsPerSubject: history, MaxAge: ttl, MaxMsgSize: maxValue + 4<<10, MaxBytes: -1, MaxMsgs: -1, MaxConsumers: -1,
+			MaxMsgsPerSubject: history, MaxAge: ttl, MaxMsgSize: maxValue + 4<<10, MaxBytes: most, MaxMsgs: -1, MaxConsumers: -1,
 			Storage: storage, Replicas: n, Discard: jetstream.DiscardNew, Duplicates: duplicates(ttl),
 			AllowRollup: true, DenyDelete: true, AllowDirect: true,
 		})

@@ -19,7 +19,8 @@ import (
 // connect begins to connect, and goes on until it succeeds, now and after each loss.
 func (m *Member) connect() error {
 	options := []nats.Option{
-		nats.Name("spamgate " + m.o.Name),
+		nats.Name(ClientName(m.o.Name)),
+		nats.CustomInboxPrefix(Inbox(m.o.Name)),
 		nats.RetryOnFailedConnect(true),
 		nats.MaxReconnects(-1),
 		nats.ReconnectWait(m.o.times.retry),
@@ -82,7 +83,7 @@ func (m *Member) connected(nc *nats.Conn) {
 	defer m.mu.Unlock()
 	m.cut(errLost)
 	m.link, m.cut = context.WithCancelCause(m.ctx)
-	m.writer, m.readOnly, m.denied = false, nil, map[string]bool{}
+	m.writer, m.asks, m.readOnly, m.denied = false, false, nil, map[string]bool{}
 	if m.buckets != nil {
 		m.setTrouble(nil)
 	}
@@ -221,13 +222,14 @@ func (m *Member) asyncError(_ *nats.Conn, _ *nats.Subscription, err error) {
 	what := strings.Join(parts[:min(2, len(parts))], ".")
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if what == "$KV."+bucketLists || what == "$O."+bucketContent {
+	asks := subject == "$JS.API.STREAM.INFO.KV_"+bucketLists // the first that it needs
+	if asks || what == "$KV."+bucketLists || what == "$O."+bucketContent {
 		if m.readOnly == nil {
 			m.log.Info("this gate only reads: its credentials permit no changes", "name", m.o.Name)
 		}
-		m.readOnly = err
+		m.readOnly, m.asks = err, m.asks || asks
 		m.notify()
-		if subject == "$KV."+bucketLists+"."+probeKey {
+		if asks || subject == "$KV."+bucketLists+"."+probeKey {
 			return
 		}
 	}

@@ -188,6 +188,13 @@ func (m *Member) get(ctx context.Context, b *buckets, v *Version, name string, m
 	if object, ok := v.Inline[name]; ok {
 		return io.NopCloser(&limited{bytes.NewReader(object), most}), nil
 	}
+	if b.reads != nil {
+		object, err := b.reads.object(ctx, name)
+		if err != nil {
+			return nil, fmt.Errorf("reading %s: %w", name, err)
+		}
+		return io.NopCloser(&limited{object, most}), nil
+	}
 	linked := m.whileLinked(ctx)
 	late := time.AfterFunc(2*m.o.times.edit, linked.end) // an object may be a link to itself
 	object, err := b.content.Get(watchful{linked}, name)

@@ -140,3 +140,34 @@ func FuzzEachEntry(f *testing.F) {
 		}
 	})
 }
+
+// TestCopiedValue copies a shared value to another key: no gate takes it for that of the key.
+func TestCopiedValue(t *testing.T) {
+	t.Parallel()
+	s := fleettest.Start(t, nil)
+	a, b := startGate(t, "a", s, nil), startGate(t, "b", s, nil)
+	set := func(of string) {
+		t.Helper()
+		if err := a.SetState(t.Context(), StateKey("pin", of), func(json.RawMessage) (json.RawMessage, error) { return json.RawMessage("1"), nil }); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "b has the pin of "+of, func() bool { return b.State(StateKey("pin", of)) != nil })
+	}
+	eventually(t, "a is connected", func() bool { return a.Status().Connected && b.Status().Connected })
+	set("blocked")
+	kv, err := client(t, s).KeyValue(t.Context(), bucketState)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pin, err := kv.Get(t.Context(), StateKey("pin", "blocked"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := kv.Put(t.Context(), StateKey("pin", "other"), pin.Value()); err != nil {
+		t.Fatal(err)
+	}
+	set("third") // b sees it after the copy
+	if got := b.State(StateKey("pin", "other")); got != nil {
+		t.Errorf("b takes %s", got)
+	}
+}

@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -166,6 +167,12 @@ func (m *Member) tellFetches() {
 func (m *Member) release(b *buckets) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
+	if b.reads != nil {
+		if sign, err := json.Marshal(m.presence()); err == nil {
+			_ = b.reads.show(ctx, askGone, sign) // else it ends by itself
+		}
+		return
+	}
 	m.mu.Lock()
 	leases := m.leases
 	m.leases = map[string]*lease{}

@@ -313,7 +313,7 @@ func (l *list) refresh(ctx context.Context, b *buckets) error {
 	if err != nil {
 		return err
 	}
-	if value != nil && !l.putBack(ctx, revision) { // without a value, publishing is refused if a server only lags behind
+	if value != nil && b.reads == nil && !l.putBack(ctx, revision) { // without a value, publishing is refused if a server only lags behind
 		before = nil
 	}
 	l.observe(value, revision, before)

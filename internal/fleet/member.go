@@ -65,6 +65,7 @@ type Member struct {
 	trouble  error           // why there are none, or no connection
 	down     time.Time       // since when there is trouble
 	writer   bool            // the server has shown that it permits edits
+	asks     bool            // the server does not permit to use JetStream: other gates are asked
 	readOnly error           // what the server has not permitted, if that makes edits impossible
 	denied   map[string]bool // what it has not permitted: the first parts of subjects
 	clash    string          // who else uses the name
@@ -114,6 +115,7 @@ func Open(o Options) (*Member, error) {
 	m.SetLists(o.Lists)
 	m.keep("session", m.session)
 	m.keep("rights", m.learnRights)
+	m.keep("readers", m.serveReaders)
 	m.keep("presence", m.showPresence)
 	m.keep("leases", m.keepLeases)
 	m.keep("cleaning", m.cleanUp)

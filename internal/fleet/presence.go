@@ -80,6 +80,10 @@ func (m *Member) show(ctx context.Context, b *buckets) {
 		p.Lists, p.Report = nil, nil
 		value, _ = json.Marshal(p)
 	}
+	if b.reads != nil {
+		_ = b.reads.show(ctx, askAlive, value) // else it is shown later
+		return
+	}
 	kv, err := m.members(ctx, b)
 	if err != nil {
 		return

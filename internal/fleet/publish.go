@@ -67,15 +67,15 @@ func (m *Member) update(ctx context.Context, b *buckets, key string, value []byt
 func (m *Member) arrived(ctx context.Context, b *buckets, key string, value []byte, after uint64) (revision uint64, ok bool) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
 	defer cancel()
-	entries, err := b.lists.History(ctx, key)
+	entries, err := b.history(ctx, key)
 	if err != nil {
 		return 0, false
 	}
-	i := slices.IndexFunc(entries, func(e jetstream.KeyValueEntry) bool { return e.Revision() > after && bytes.Equal(e.Value(), value) })
+	i := slices.IndexFunc(entries, func(e readValue) bool { return e.Revision > after && bytes.Equal(e.Value, value) })
 	if i < 0 {
 		return 0, false
 	}
-	return entries[i].Revision(), true
+	return entries[i].Revision, true
 }
 
 // compactJSON returns JSON without space; nil if it is none.

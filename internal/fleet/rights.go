@@ -60,6 +60,14 @@ func (m *Member) probe(ctx context.Context, b *buckets) {
 // lock.
 func (m *Member) knowsRights() bool { return m.writer || m.readOnly != nil }
 
+// onlyAsks reports whether the credentials do not even permit reading from JetStream, so that the
+// member asks other gates.
+func (m *Member) onlyAsks() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.asks
+}
+
 // mayWrite reports whether the member is known to be permitted to change lists.
 func (m *Member) mayWrite() bool {
 	m.mu.Lock()

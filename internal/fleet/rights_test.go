@@ -2,8 +2,11 @@ package fleet
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"io"
 	"log/slog"
 	"strings"
 	"sync"
@@ -16,19 +19,25 @@ import (
 )
 
 // readerPermissions are those of docs/fleet.md.
-func readerPermissions() *server.Permissions {
-	const api = "$JS.API."
-	publish := []string{"$JS.FC.>", "$KV." + bucketMembers + ".>", api + "INFO", api + "STREAM.INFO.*", api + "CONSUMER.INFO.*.*", api + "CONSUMER.DELETE.*.*"}
-	for _, stream := range streams[:3] {
-		publish = append(publish, api+"STREAM.MSG.GET."+stream)
-		for _, read := range []string{"CONSUMER.CREATE.", "DIRECT.GET."} {
-			publish = append(publish, api+read+stream, api+read+stream+".>")
-		}
-	}
+func readerPermissions(name string) *server.Permissions {
 	return &server.Permissions{
-		Publish:   &server.SubjectPermission{Allow: publish},
-		Subscribe: &server.SubjectPermission{Allow: []string{"_INBOX.>", "spamgate.ask.>"}},
+		Publish:   &server.SubjectPermission{Allow: []string{ReadSubject(name)}},
+		Subscribe: &server.SubjectPermission{Allow: []string{Inbox(name) + ".>", "spamgate.ask.>"}},
 		Response:  &server.ResponsePermission{MaxMsgs: 1, Expires: time.Minute},
+	}
+}
+
+// withReader starts a server with a user "all", and the user "reader" for the gate b, which only
+// reads. As returns what lets a gate be one of them.
+func withReader(t *testing.T) (s *fleettest.Server, as func(user string) func(*Options)) {
+	t.Helper()
+	s = fleettest.Start(t, func(o *server.Options) {
+		o.Users = []*server.User{{Username: "all", Password: "secret"}, {Username: "reader", Password: "secret", Permissions: readerPermissions("b")}}
+	})
+	return s, func(user string) func(*Options) {
+		return func(o *Options) {
+			o.Servers = []string{strings.Replace(s.URL(), "//", "//"+user+":secret@", 1)}
+		}
 	}
 }
 
@@ -50,18 +59,16 @@ func (k *kept) String() string {
 	return k.b.String()
 }
 
-// TestReaderKeepsQuiet has a gate that only reads, on two connections: apart from the probe it
-// tries nothing that its credentials do not permit.
+// TestReaderKeepsQuiet has a gate that only reads, on two connections: apart from one attempt on
+// each it tries nothing that its credentials do not permit.
 func TestReaderKeepsQuiet(t *testing.T) {
 	t.Parallel()
-	s := fleettest.Start(t, func(o *server.Options) {
-		o.Users = []*server.User{{Username: "all", Password: "secret"}, {Username: "reader", Password: "secret", Permissions: readerPermissions()}}
-	})
+	s, user := withReader(t)
 	log := &kept{}
-	as := func(user string) func(*Options) {
+	as := func(name string) func(*Options) {
 		return func(o *Options) {
 			fetched(o)
-			o.Servers = []string{strings.Replace(s.URL(), "//", "//"+user+":secret@", 1)}
+			user(name)(o)
 		}
 	}
 	a := newGate(t, "a", s, as("all"))
@@ -101,21 +108,93 @@ func TestReaderKeepsQuiet(t *testing.T) {
 	s.Restart()
 	works()
 
-	// Alone with servers that have lost the bucket of signs of life, b does not make it.
+	// Without another gate it goes on with what it has, and says why.
 	a.stop()
-	s.Stop()
-	s.Restart()
-	var buckets *buckets
-	eventually(t, "b knows again that it only reads", func() (known bool) {
-		var err error
-		buckets, err = b.open()
-		return err == nil && b.counters.connects.Load() == 3 && b.Status().ReadOnly
-	})
-	for range 3 { // the first finds out that the bucket is gone
-		b.show(t.Context(), buckets)
-	}
+	eventually(t, "b knows that nobody answers", func() bool { return strings.Contains(b.Status().Trouble, errNobody.Error()) })
+	has(t, "blocked", "one@example.net\n", b)
+	a.start()
+	a.mustAdd("blocked", "two@example.net")
+	equal(t, "blocked", a, b)
 	b.stop()
 	if text := log.String(); strings.Contains(text, "do not permit") || !strings.Contains(text, "this gate only reads") {
 		t.Errorf("the log has\n%s", text)
 	}
+}
+
+// TestReaderContents has a gate that only reads take contents of all kinds: small ones, large ones in
+// many chunks, deltas, and an edit that is made while it is away; shared values, and earlier versions.
+func TestReaderContents(t *testing.T) {
+	t.Parallel()
+	s, as := withReader(t)
+	a := newGate(t, "a", s, as("all"))
+	a.write("blocked", "one@example.net\n")
+	a.start()
+	equal(t, "blocked", a)
+	b := startGate(t, "b", s, as("reader"))
+	equal(t, "blocked", a, b)
+
+	large := noise(60_000) // 3.5 MB, 27 chunks of NATS
+	if err := a.edit("blocked", func(string) string { return large }); err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "blocked", a, b)
+	for i := range 5 {
+		a.mustAdd("blocked", fmt.Sprintf("delta%d@example.net", i))
+	}
+	v := equal(t, "blocked", a, b)
+	if len(v.Deltas) == 0 {
+		t.Errorf("the version has no deltas: %+v", v)
+	}
+	if err := a.edit("blocked", func(old string) string { return lines(30_000, "x") + old }); err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "blocked", a, b)
+
+	// An earlier version was put into the file while the gate did not run.
+	b.stop()
+	a.mustAdd("blocked", "away@example.net")
+	b.write("blocked", large)
+	b.start()
+	equal(t, "blocked", a, b)
+
+	if err := a.SetState(t.Context(), StateKey("pin", "blocked"), func(json.RawMessage) (json.RawMessage, error) { return json.RawMessage(`"v1"`), nil }); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 200 { // more than one answer has
+		value, _ := json.Marshal(strings.Repeat("x", 8000))
+		if err := a.SetState(t.Context(), StateKey("accept", fmt.Sprint(i)), func(json.RawMessage) (json.RawMessage, error) { return value, nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, "b has the shared values", func() bool {
+		return string(b.State(StateKey("pin", "blocked"))) == `"v1"` && len(b.States("accept")) == 200
+	})
+
+	earlier, err := b.Earlier(t.Context(), "blocked", func(sum [sha256.Size]byte) bool { return sum == sha256.Sum256([]byte(large)) })
+	if err != nil || earlier == nil {
+		t.Fatalf("an earlier version: %v, %v", earlier, err)
+	}
+	defer earlier.Discard()
+	if text, err := io.ReadAll(earlier); err != nil || string(text) != large {
+		t.Errorf("the earlier version has %d bytes, %v", len(text), err)
+	}
+	if err := b.add("blocked", "b@example.net"); !errors.Is(err, ErrReadOnly) {
+		t.Errorf("an edit: %v", err)
+	}
+}
+
+// TestReaderLosesMember has a gate that only reads take a large content while the gate that answers
+// it ends: another one goes on.
+func TestReaderLosesMember(t *testing.T) {
+	t.Parallel()
+	s, as := withReader(t)
+	a, c := newGate(t, "a", s, as("all")), newGate(t, "c", s, as("all"))
+	a.write("blocked", noise(100_000))
+	a.start()
+	c.start()
+	equal(t, "blocked", a, c)
+	b := startGate(t, "b", s, as("reader"))
+	eventually(t, "b takes it", func() bool { return b.Status().Connected })
+	a.stop()
+	equal(t, "blocked", c, b)
 }

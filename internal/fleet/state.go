@@ -22,6 +22,7 @@ import (
 // shared is a shared value, as the fleet and the disk have it.
 type shared struct {
 	Format   int             `json:"format"`
+	Key      string          `json:"key,omitempty"` // that it is of; older versions do not write it
 	Sequence uint64          `json:"sequence"`
 	Time     time.Time       `json:"time"`
 	Member   string          `json:"member"`
@@ -51,7 +52,8 @@ func ParseStateKey(key string) (what, of string, ok bool) {
 	return what, of, found && okWhat && okOf && what != "" && of != "" && len(key) <= maxStateKey
 }
 
-func parseShared(value []byte) (*shared, error) {
+// parseShared parses the value of a key. That of another key, which somebody has copied, is none.
+func parseShared(key string, value []byte) (*shared, error) {
 	s := new(shared)
 	if len(value) > maxShared+4<<10 {
 		return nil, errors.New("it is too long")
@@ -64,6 +66,8 @@ func parseShared(value []byte) (*shared, error) {
 		return nil, errNewer
 	case s.Format != versionFormat || s.Sequence < 1 || s.Sequence > maxSequence || len(s.Value) > maxShared:
 		return nil, errors.New("it is invalid")
+	case s.Key != "" && s.Key != key:
+		return nil, errors.New("it is the value of another key")
 	}
 	s.Member = shortened(s.Member)
 	return s, nil
@@ -84,7 +88,7 @@ func (m *Member) loadState() error {
 		if err != nil {
 			return err
 		}
-		if s, err := parseShared(text); err == nil {
+		if s, err := parseShared(key, text); err == nil {
 			m.state[key] = s
 		}
 	}
@@ -172,6 +176,7 @@ func (m *Member) trySet(ctx context.Context, b *buckets, key string, theirs *sha
 
 // putState writes a value to the fleet if its key still has the revision, and notes it.
 func (m *Member) putState(ctx context.Context, b *buckets, key string, s *shared) error {
+	s.Key = key
 	value, err := json.Marshal(s)
 	if err != nil {
 		return err
@@ -183,6 +188,7 @@ func (m *Member) putState(ctx context.Context, b *buckets, key string, s *shared
 	if err != nil {
 		return m.offline(err)
 	}
+	m.say(key, revision)
 	s.revision = revision
 	m.stateMu.Lock()
 	defer m.stateMu.Unlock()
@@ -217,7 +223,7 @@ func (m *Member) refreshState(ctx context.Context, b *buckets, key string) (*sha
 		return &shared{revision: revision}, err
 	}
 	m.observeState(key, value, revision)
-	theirs, err := parseNext(value, m.known(key))
+	theirs, err := parseNext(key, value, m.known(key))
 	if errors.Is(err, errNewer) {
 		return nil, err
 	}
@@ -228,9 +234,9 @@ func (m *Member) refreshState(ctx context.Context, b *buckets, key string) (*sha
 	return theirs, nil
 }
 
-// parseNext parses a value that may follow own, which is nil if there is none.
-func parseNext(value []byte, own *shared) (*shared, error) {
-	s, err := parseShared(value)
+// parseNext parses a value of a key that may follow own, which is nil if there is none.
+func parseNext(key string, value []byte, own *shared) (*shared, error) {
+	s, err := parseShared(key, value)
 	known := uint64(0)
 	if own != nil {
 		known = own.Sequence
@@ -252,7 +258,7 @@ func (m *Member) observeState(key string, value []byte, revision uint64) {
 	own, full := m.state[key], m.stateFull(len(value))
 	delete(m.unused, key)
 	m.mu.Unlock()
-	s, err := parseNext(value, own)
+	s, err := parseNext(key, value, own)
 	damaged := err != nil && !errors.Is(err, errNewer)
 	if err == nil && own == nil && full {
 		err = fmt.Errorf("there are more than %d values, or %d bytes", maxKeys, maxState)
@@ -349,7 +355,7 @@ func (m *Member) mendState(ctx context.Context, b *buckets, key string) error {
 	again := *m.known(key)
 	if value != nil {
 		m.observeState(key, value, revision)
-		s, err := parseNext(value, &again)
+		s, err := parseNext(key, value, &again)
 		if errors.Is(err, errNewer) || err == nil && (s.counts(&again) || !again.counts(s)) {
 			return nil
 		}

@@ -112,9 +112,10 @@ func FuzzParseVersion(f *testing.F) {
 // FuzzShared wants parsed values to be bounded.
 func FuzzShared(f *testing.F) {
 	f.Add([]byte(`{"format":1,"sequence":1,"time":"2026-01-01T00:00:00Z","member":"a","value":{"sum":"x"}}`))
+	f.Add([]byte(`{"format":1,"key":"pin.b","sequence":1,"time":"2026-01-01T00:00:00Z","member":"a","value":1}`))
 	f.Fuzz(func(t *testing.T, value []byte) {
-		s, err := parseShared(value)
-		if err == nil && (s.Sequence < 1 || len(s.Value) > maxShared || s.counts(s)) {
+		s, err := parseShared("pin.a", value)
+		if err == nil && (s.Key != "" && s.Key != "pin.a" || s.Sequence < 1 || len(s.Value) > maxShared || s.counts(s)) {
 			t.Errorf("got %+v", s)
 		}
 	})

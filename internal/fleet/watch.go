@@ -15,6 +15,9 @@ func (m *Member) session(ctx context.Context) error {
 		return err
 	}
 	b, err := m.openInTime(ctx)
+	if err != nil && m.onlyAsks() {
+		return m.readSession(ctx)
+	}
 	if err != nil {
 		err = m.explained(err)
 		m.setBuckets(nil, err)
@@ -32,12 +35,16 @@ func (m *Member) session(ctx context.Context) error {
 	return err
 }
 
-// openInTime is openBuckets until the connection is lost.
+// openInTime is openBuckets until the connection is lost, or the server has not permitted it.
 func (m *Member) openInTime(ctx context.Context) (*buckets, error) {
 	linked := m.whileLinked(ctx)
 	defer linked.end()
 	opening, stop := context.WithTimeout(linked, 2*m.o.times.edit)
 	defer stop()
+	m.wg.Go(func() {
+		_ = m.wait(opening, func() bool { return m.asks })
+		stop()
+	})
 	b, err := m.openBuckets(opening)
 	return b, linked.lost(err)
 }

@@ -106,7 +106,7 @@ func memberFiles(f *config.Fleet, name string, readOnly bool) (map[string][]byte
 	}
 	files := map[string][]byte{}
 	if f.Credentials != "" {
-		text, err := credentialsOf(f.Credentials, readOnly)
+		text, err := credentialsOf(f.Credentials, name, readOnly)
 		if err != nil {
 			return nil, err
 		}
@@ -127,8 +127,8 @@ func memberFiles(f *config.Fleet, name string, readOnly bool) (map[string][]byte
 	return files, nil
 }
 
-// credentialsOf returns the credentials in a file, or the read-only ones made of them.
-func credentialsOf(path string, readOnly bool) ([]byte, error) {
+// credentialsOf returns the credentials in a file, or the read-only ones of a name made of them.
+func credentialsOf(path, name string, readOnly bool) ([]byte, error) {
 	c, err := credentials.Read(path)
 	if err != nil {
 		return nil, err
@@ -136,7 +136,7 @@ func credentialsOf(path string, readOnly bool) ([]byte, error) {
 	if !readOnly {
 		return os.ReadFile(path)
 	}
-	if c, err = c.ReadOnly(); err != nil {
+	if c, err = c.ReadOnly(name); err != nil {
 		return nil, err
 	}
 	return []byte(c.Token + c.Seed + "\n"), nil

@@ -20,18 +20,10 @@ import (
 	"spamgate/internal/fleet"
 )
 
-// readerPermissions are what docs/fleet.md gives to a gate that only reads.
+// readerPermissions are what docs/fleet.md gives to a gate that only reads, here with the name reader.
 const readerPermissions = `permissions: {
-  publish: { allow: ["$JS.FC.>", "$KV.spamgate-members.>", "$JS.API.INFO",
-    "$JS.API.STREAM.INFO.*", "$JS.API.CONSUMER.INFO.*.*", "$JS.API.CONSUMER.DELETE.*.*",
-    "$JS.API.STREAM.MSG.GET.KV_spamgate-lists", "$JS.API.STREAM.MSG.GET.KV_spamgate-state", "$JS.API.STREAM.MSG.GET.OBJ_spamgate-content",
-    "$JS.API.DIRECT.GET.KV_spamgate-lists", "$JS.API.DIRECT.GET.KV_spamgate-lists.>",
-    "$JS.API.DIRECT.GET.KV_spamgate-state", "$JS.API.DIRECT.GET.KV_spamgate-state.>",
-    "$JS.API.DIRECT.GET.OBJ_spamgate-content", "$JS.API.DIRECT.GET.OBJ_spamgate-content.>",
-    "$JS.API.CONSUMER.CREATE.KV_spamgate-lists", "$JS.API.CONSUMER.CREATE.KV_spamgate-lists.>",
-    "$JS.API.CONSUMER.CREATE.KV_spamgate-state", "$JS.API.CONSUMER.CREATE.KV_spamgate-state.>",
-    "$JS.API.CONSUMER.CREATE.OBJ_spamgate-content", "$JS.API.CONSUMER.CREATE.OBJ_spamgate-content.>"] }
-  subscribe: { allow: ["_INBOX.>", "spamgate.ask.>"] }
+  publish: { allow: ["spamgate.read.reader"] }
+  subscribe: { allow: ["_INBOX.reader.>", "spamgate.ask.>"] }
   allow_responses: { max: 1, expires: "1m" }
 }`
 

@@ -63,11 +63,11 @@ func isSeed(line string) bool {
 	return err == nil
 }
 
-// ReadOnly returns the credentials of a gate that only reads, in the fleet whose members have c.
-// They are made of c, so that a server needs no other file, and nobody can make c of them.
-// Credentials of a NATS user have none.
-func (c Credentials) ReadOnly() (Credentials, error) {
-	const what = "spamgate fleet: read only"
+// ReadOnly returns the credentials of a gate of that name that only reads, in the fleet whose
+// members have c. They are made of c, so that a server needs no other file, and nobody can make c of
+// them, or those of another name. Credentials of a NATS user have none.
+func (c Credentials) ReadOnly(name string) (Credentials, error) {
+	what := "spamgate fleet: read only: " + name
 	switch {
 	case c.Token != "":
 		return Credentials{Token: hex.EncodeToString(derived([]byte(c.Token), what))}, nil

@@ -6,12 +6,15 @@ import (
 	"crypto/subtle"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/base64"
 	"math/big"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nkeys"
 
+	"spamgate/internal/fleet"
 	"spamgate/internal/fleet/credentials"
 )
 
@@ -20,67 +23,61 @@ func restrict(o *server.Options, who credentials.Credentials) error {
 	if who.User {
 		return ErrCredentials
 	}
-	reader, err := who.ReadOnly()
-	if err != nil {
+	if _, err := who.ReadOnly(""); err != nil {
 		return err
 	}
-	if who.Token != "" {
-		o.CustomClientAuthentication = &tokens{sha256.Sum256([]byte(who.Token)), sha256.Sum256([]byte(reader.Token))}
-		return nil
-	}
-	all, err := publicKey(who.Seed)
-	if err != nil {
-		return err
-	}
-	some, err := publicKey(reader.Seed)
-	o.Nkeys = []*server.NkeyUser{{Nkey: all}, {Nkey: some, Permissions: readOnly()}}
-	return err
+	o.CustomClientAuthentication = &clients{who}
+	o.AlwaysEnableNonce = true // for nkeys
+	return nil
 }
 
-func publicKey(seed string) (string, error) {
-	kp, err := nkeys.FromSeed([]byte(seed))
+// clients checks who a client is.
+type clients struct{ member credentials.Credentials }
+
+// Check implements server.Authentication. A reader has the credentials of the name that it gives.
+func (s *clients) Check(c server.ClientAuthentication) bool {
+	if has(c, s.member) {
+		return true
+	}
+	name, ok := strings.CutPrefix(c.GetOpts().Name, fleet.ClientName(""))
+	if !ok || name == "" {
+		return false
+	}
+	reader, err := s.member.ReadOnly(name)
+	if err != nil || !has(c, reader) {
+		return false
+	}
+	c.RegisterUser(&server.User{Username: "reader", Permissions: readOnly(name)})
+	return true
+}
+
+// has reports whether a client has credentials.
+func has(c server.ClientAuthentication, who credentials.Credentials) bool {
+	opts := c.GetOpts()
+	if who.Token != "" {
+		got, want := sha256.Sum256([]byte(opts.Token)), sha256.Sum256([]byte(who.Token))
+		return subtle.ConstantTimeCompare(got[:], want[:]) == 1
+	}
+	kp, err := nkeys.FromSeed([]byte(who.Seed))
 	if err != nil {
-		return "", err
+		return false
 	}
 	defer kp.Wipe()
-	return kp.PublicKey()
+	public, err := kp.PublicKey()
+	if err != nil || opts.Nkey != public {
+		return false
+	}
+	signature, err := base64.RawURLEncoding.DecodeString(opts.Sig)
+	return err == nil && len(c.GetNonce()) > 0 && kp.Verify(c.GetNonce(), signature) == nil
 }
 
-// tokens checks tokens by their digests.
-type tokens struct{ member, reader [sha256.Size]byte }
-
-// Check implements server.Authentication.
-func (t *tokens) Check(c server.ClientAuthentication) bool {
-	got := sha256.Sum256([]byte(c.GetOpts().Token))
-	switch {
-	case subtle.ConstantTimeCompare(got[:], t.member[:]) == 1:
-		return true
-	case subtle.ConstantTimeCompare(got[:], t.reader[:]) == 1:
-		c.RegisterUser(&server.User{Username: "reader", Permissions: readOnly()})
-		return true
-	}
-	return false
-}
-
-// readOnly returns the permissions of a member that takes lists, answers questions and shows
-// that it lives. It cannot see the other members: who reads a stream tells the server where to
-// send the messages, whatever the permissions, so that it must read nothing of one to which it
-// writes.
-func readOnly() *server.Permissions {
-	const api = "$JS.API."
-	p := []string{
-		"$JS.FC.>", "$KV.spamgate-members.>",
-		api + "INFO", api + "STREAM.INFO.*", api + "CONSUMER.INFO.*.*", api + "CONSUMER.DELETE.*.*",
-	}
-	for _, stream := range []string{"KV_spamgate-lists", "KV_spamgate-state", "OBJ_spamgate-content"} {
-		for _, read := range []string{"CONSUMER.CREATE.", "DIRECT.GET."} {
-			p = append(p, api+read+stream, api+read+stream+".>")
-		}
-		p = append(p, api+"STREAM.MSG.GET."+stream)
-	}
+// readOnly returns the permissions of a member of that name which takes lists, answers questions and
+// shows that it lives. It asks other members, since who may ask JetStream has the server write the
+// answer anywhere. They answer to its own inbox only.
+func readOnly(name string) *server.Permissions {
 	return &server.Permissions{
-		Publish:   &server.SubjectPermission{Allow: p},
-		Subscribe: &server.SubjectPermission{Allow: []string{"_INBOX.>", "spamgate.ask.>"}},
+		Publish:   &server.SubjectPermission{Allow: []string{fleet.ReadSubject(name)}},
+		Subscribe: &server.SubjectPermission{Allow: []string{fleet.Inbox(name) + ".>", "spamgate.ask.>"}},
 		Response:  &server.ResponsePermission{MaxMsgs: 1, Expires: time.Minute},
 	}
 }

@@ -13,10 +13,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nkeys"
-
-	"spamgate/internal/fleet/credentials"
 )
 
 // TestMain sees that the code costs nothing before a server runs, and that closed servers leave
@@ -168,19 +165,12 @@ func TestCredentials(t *testing.T) {
 	t.Parallel()
 	key, other := seed(t), seed(t)
 	for _, c := range []struct {
-		text        string
-		good        nats.Option
-		bad         []nats.Option
-		readOnlyOne func(credentials.Credentials) nats.Option
+		text string
+		good nats.Option
+		bad  []nats.Option
 	}{
-		{
-			token, nats.Token(token), []nats.Option{nats.Token("other"), nats.Token(""), nats.UserInfo("reader", ""), nkey(t, key)},
-			func(c credentials.Credentials) nats.Option { return nats.Token(c.Token) },
-		},
-		{
-			key, nkey(t, key), []nats.Option{nkey(t, other), nats.Token(key), nats.Token("")},
-			func(c credentials.Credentials) nats.Option { return nkey(t, c.Seed) },
-		},
+		{token, nats.Token(token), []nats.Option{nats.Token("other"), nats.Token(""), nats.UserInfo("reader", ""), nkey(t, key)}},
+		{key, nkey(t, key), []nats.Option{nkey(t, other), nats.Token(key), nats.Token("")}},
 	} {
 		o := options(t, 1)[0]
 		o.Credentials = secret(t, c.text)
@@ -198,66 +188,6 @@ func TestCredentials(t *testing.T) {
 		if st := s.Status(); len(st.Problems) > 0 || !strings.Contains(fmt.Sprint(st.Notes), "a client has other credentials than this server") {
 			t.Errorf("after such clients it has the problems %q and the notes %q", st.Problems, st.Notes)
 		}
-		who, err := credentials.Read(o.Credentials)
-		if err != nil {
-			t.Fatal(err)
-		}
-		reader, err := who.ReadOnly()
-		if err != nil {
-			t.Fatal(err)
-		}
-		testReadOnly(t, connect(t, c.good, o), connect(t, c.readOnlyOne(reader), o))
-	}
-}
-
-// testReadOnly has a client that may read.
-func testReadOnly(t *testing.T, all, reader *nats.Conn) {
-	t.Helper()
-	lists := bucket(t, all, "spamgate-lists", 1)
-	members := bucket(t, all, "spamgate-members", 1)
-	if err := errors.Join(put(lists, "list.blocked", "1"), put(members, "mx1", "here")); err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
-	defer cancel()
-	js, _ := jetstream.New(reader, jetstream.WithDefaultTimeout(200*time.Millisecond))
-	kv, err := js.KeyValue(ctx, "spamgate-lists")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if v := get(kv, "list.blocked"); v != "1" {
-		t.Errorf("a reader gets %q", v)
-	}
-	w, err := kv.WatchAll(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if e := <-w.Updates(); string(e.Value()) != "1" {
-		t.Errorf("a reader sees %v", e)
-	}
-	w.Stop()
-	own, err := js.KeyValue(ctx, "spamgate-members")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := put(own, "reader", "here"); err != nil {
-		t.Errorf("a reader cannot show that it lives: %v", err)
-	}
-	brief, end := context.WithTimeout(ctx, 500*time.Millisecond)
-	defer end()
-	_, putErr := kv.Put(brief, "list.blocked", []byte("2"))
-	_, makeErr := js.CreateKeyValue(brief, jetstream.KeyValueConfig{Bucket: "new"})
-	_, spyErr := js.CreateConsumer(brief, "KV_spamgate-members", jetstream.ConsumerConfig{})
-	for what, err := range map[string]error{
-		"writes": putErr, "makes a bucket": makeErr, "reads what it writes": spyErr,
-		"removes a bucket": js.DeleteKeyValue(brief, "spamgate-lists"),
-	} {
-		if err == nil {
-			t.Errorf("a reader %s", what)
-		}
-	}
-	if v := get(lists, "list.blocked"); v != "1" {
-		t.Errorf("a reader has written %q", v)
 	}
 }
 
