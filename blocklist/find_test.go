@@ -72,6 +72,28 @@ func TestDecideProofs(t *testing.T) {
 	}
 }
 
+// TestDecideSecondProof: a sender whose first claim is not proven may prove the second one.
+func TestDecideSecondProof(t *testing.T) {
+	set := setOf(t, []plainList{
+		{List{Name: "b", Action: verdict.Reject}, []string{"p.example"}},
+		{List{Name: "signed", Type: Allow, ProvenBy: verdict.DKIM}, []string{"p.example"}},
+		{List{Name: "sent", Type: Allow, ProvenBy: verdict.SPF}, []string{"p.example"}},
+	}, 1<<16)
+	found, err := set.all.Find(verdict.Envelope, parse(t, "u@p.example"), FindOptions{})
+	must(t, err)
+	for _, by := range []verdict.Proofs{verdict.DKIM, verdict.SPF} {
+		v := Decide([]Found{found}, func(_ int, asked verdict.Proofs) verdict.Proof {
+			if asked == by {
+				return verdict.Proof{By: asked, State: verdict.Proven}
+			}
+			return verdict.Proof{By: asked, State: verdict.NotProven}
+		})
+		if v.Action != verdict.Accept {
+			t.Errorf("proven by %s: %+v", by, v)
+		}
+	}
+}
+
 // TestDecideWrapped: what the address itself and the sender that a forwarder wrapped into it
 // do to each other.
 func TestDecideWrapped(t *testing.T) {

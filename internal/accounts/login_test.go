@@ -104,7 +104,7 @@ func TestChangePassword(t *testing.T) {
 		old, new string
 		want     error
 	}{
-		{"wrong password", "another good one", ErrWrong}, {password, "short", ErrPassword}, {password, "", ErrPassword},
+		{"wrong password", "another good one", ErrWrong}, {"", "another good one", ErrWrong}, {password, "short", ErrPassword}, {password, "", ErrPassword},
 	} {
 		_, err := s.ChangePassword(context.Background(), "ann", c.old, c.new, Origin{Address: "192.0.2.1"})
 		wantErr(t, c.new, err, c.want)

@@ -1,6 +1,7 @@
 package decisions
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -51,6 +52,39 @@ func TestTotalsSteps(t *testing.T) {
 		if len(all) != test.rows || count != test.count || !slices.IsSortedFunc(all, func(a, b Total) int { return a.Start.Compare(b.Start) }) {
 			t.Errorf("%v: %d rows, want %d; %d decisions, want %d", test.span, len(all), test.rows, count, test.count)
 		}
+	}
+}
+
+// TestTotalsPutBack adds what could not be written to what was counted meanwhile.
+func TestTotalsPutBack(t *testing.T) {
+	var tally tally
+	at := time.Unix(0, 0)
+	tally.add(at, "reject", "blocked", "spam", 2)
+	failed := tally.take()
+	tally.add(at, "reject", "blocked", "spam", 3)
+	tally.putBack(failed)
+	for a, n := range tally.take() {
+		if n != 5 {
+			t.Errorf("%+v: %d", a, n)
+		}
+	}
+}
+
+// TestTotalsReasons: text of strangers, such as the replies of lists in DNS, makes a bounded number of totals.
+func TestTotalsReasons(t *testing.T) {
+	var tally tally
+	for i := range 3 * totalReasons {
+		tally.add(time.Unix(0, 0), "reject", "blocked", fmt.Sprint(i), 1)
+	}
+	var rows, others int64
+	for a, n := range tally.take() {
+		rows++
+		if a.reason == otherReasons {
+			others += n
+		}
+	}
+	if rows != 2*(totalReasons+1) || others != 2*2*totalReasons {
+		t.Errorf("%d rows, and %d decisions for %s", rows, others, otherReasons)
 	}
 }
 

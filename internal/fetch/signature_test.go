@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"spamgate/internal/atomicfile"
@@ -69,6 +70,24 @@ func TestSignatures(t *testing.T) {
 			x.wantCopy(t, otherText)
 		})
 	}
+}
+
+// TestEndlessSignature has a server that does not end the signature: no more than one can have is
+// read.
+func TestEndlessSignature(t *testing.T) {
+	public, _ := newKey(t)
+	synctest.Test(t, func(t *testing.T) {
+		endless := stallAfter(strings.Repeat("x", maxSignature+1))
+		x := newBubbleFixture(t, func(w http.ResponseWriter, r *http.Request) {
+			if strings.HasSuffix(r.URL.Path, signatureSuffix) {
+				endless(w, r)
+				return
+			}
+			send(listText)(w, r)
+		})
+		x.source.PublicKey = public.String()
+		x.wantFault(t, "not a minisign signature", ErrSignature)
+	})
 }
 
 // forge puts the number of a key into a signature by another one.

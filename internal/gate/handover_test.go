@@ -2,6 +2,7 @@ package gate
 
 import (
 	"errors"
+	"log/slog"
 	"net"
 	"os"
 	"os/exec"
@@ -11,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"spamgate/internal/admin"
 	"spamgate/internal/socket"
 )
 
@@ -116,5 +118,20 @@ func TestWithRemedy(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(dir, "missing")); !strings.Contains(withRemedy(err, "missing").Error(), "install it again") {
 		t.Errorf("a missing file: %v", withRemedy(err, "missing"))
+	}
+}
+
+// TestHandoverUnderWay: while a successor starts, neither a signal nor a command starts another one.
+func TestHandoverUnderWay(t *testing.T) {
+	first := &successor{cmd: &exec.Cmd{Process: &os.Process{Pid: 7}}}
+	s := &supervisor{gate: &gate{log: slog.New(slog.DiscardHandler)}, successor: first}
+	s.startHandover(nil)
+	done := make(chan handoverResult, 1)
+	s.startHandover(&handoverRequest{done: done})
+	if r := <-done; !errors.Is(r.err, admin.ErrHandingOver) {
+		t.Errorf("the command: %v", r.err)
+	}
+	if s.successor != first || s.handOver {
+		t.Error("another successor is started, or will be")
 	}
 }

@@ -1,11 +1,56 @@
 package gate
 
 import (
+	"context"
+	"errors"
+	"net"
 	"testing"
 	"time"
 
 	"spamgate/internal/admin"
+	"spamgate/smtpfilter/nexthop"
 )
+
+// TestReady: a load balancer is told to wait while any next hop is down, or has not answered yet.
+// Only what is down for sure is a problem of mail.
+func TestReady(t *testing.T) {
+	up, err := nexthop.NewMaildir(t.TempDir(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := func() nexthop.Target {
+		s, err := nexthop.NewSMTP(nexthop.SMTPConfig{Addr: "127.0.0.1:1", ProbeInterval: -1,
+			Dial: func(context.Context, string, string) (net.Conn, error) { return nil, errors.New("refused") }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { s.Close() })
+		return s
+	}
+	unknown, down := server(), server()
+	nexthop.Check(t.Context(), down, 0)
+	for _, c := range []struct {
+		what          string
+		hops          nextHops
+		ready, passes bool
+	}{
+		{"up", nextHops{{target: up}}, true, true},
+		{"up, and down", nextHops{{target: up}, {target: down}}, false, false},
+		{"up, and not known", nextHops{{target: up}, {target: unknown}}, false, true},
+		{"not known", nextHops{{target: unknown}}, false, true},
+		{"down", nextHops{{target: down}}, false, false},
+	} {
+		g := &adminHandler{}
+		g.now.Store(&activeConfig{hops: c.hops})
+		if _, err := g.Ready(); err == nil {
+			t.Errorf("%s: ready before it listens", c.what)
+		}
+		g.open.Store(&openAddresses{})
+		if _, err := g.Ready(); (err == nil) != c.ready || (g.mailProblem() == "") != c.passes {
+			t.Errorf("%s: ready: %v, mail: %q", c.what, err, g.mailProblem())
+		}
+	}
+}
 
 func TestCopyProblem(t *testing.T) {
 	now := time.Now()

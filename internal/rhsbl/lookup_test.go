@@ -102,7 +102,7 @@ func TestWithoutMessage(t *testing.T) {
 		testList{store.List{Name: "partners", Type: blocklist.Allow, ProvenBy: verdict.SPF | verdict.DKIM}, "partner.example\nboss@spam.example\n"},
 		testList{store.List{Name: "signed", Type: blocklist.Allow, Override: true, ProvenBy: verdict.DKIM}, "signed.example\n"},
 		testList{store.List{Name: "blocked", Action: verdict.Reject}, "partner.example\nsigned.example\nspam.example\nboss@spam.example\na@mail.partner.example\n"},
-		testList{store.List{Name: "own", Action: verdict.Reject, PerRecipient: true}, "ann@own.example news.example\n@own.example a@pest.example\n"},
+		testList{store.List{Name: "own", Action: verdict.Reject, PerRecipient: true}, "ann@own.example news.example\n@own.example a@pest.example\n@own.example deep.private.example\n"},
 		testList{store.List{Name: "headers", Action: verdict.Tag, Stages: verdict.Header}, "partner.example\nheader.example\n"},
 	)
 	settings := zonesOf()
@@ -128,6 +128,9 @@ func TestWithoutMessage(t *testing.T) {
 					t.Errorf("lists %q, %s: %+v, and the server %+v; want %q", only, address, r, askedRecord(s, r.Name), want[i])
 				}
 			}
+		}
+		if r := s.ask(t, newQuestion("private.example.bl.test.", dns.TypeA)); r.Rcode != dns.RcodeNameError {
+			t.Errorf("lists %q: an answer shows that a recipient has an entry below private.example:\n%s", only, r)
 		}
 		for _, key := range []string{"@own.example\ta@pest.example", "ann@own.example\tnews.example", "ann@own.example\t"} {
 			sum := sha1.Sum([]byte(key))

@@ -64,6 +64,22 @@ func TestShippedConnections(t *testing.T) {
 	harness.WantOnce(t, sink, map[string]bool{"m0": true})
 }
 
+// TestReloadLimits: a limit that was raised in an emergency counts for the next client.
+func TestReloadLimits(t *testing.T) {
+	t.Parallel()
+	s := harness.Setup{Keys: map[string]string{"listen": "max_connections = 1"}}
+	g := harness.StartGate(t, s)
+	first := harness.MustDial(t, g.Addr)
+	connectFrom(t, g.Addr, "127.0.0.2").WantReply(t, "421 4.7.0 Too many connections at this server")
+	s.Keys["listen"] = "max_connections = 2"
+	harness.WriteFile(t, filepath.Join(g.Dir, "config.toml"), s.Config())
+	g.Signal(syscall.SIGHUP)
+	g.WaitRecord("reloaded")
+	harness.MustDialFrom(t, g.Addr, "127.0.0.3")
+	connectFrom(t, g.Addr, "127.0.0.2").WantReply(t, "421 4.7.0 Too many connections at this server")
+	first.Want(t, "NOOP", "250")
+}
+
 // TestExampleConnections is TestShippedConnections with the example for Postfix and a
 // real Postfix.
 func TestExampleConnections(t *testing.T) {

@@ -171,6 +171,23 @@ func TestListInDNSStalls(t *testing.T) {
 	g.Stop()
 }
 
+// TestListInDNSReloadFails: after a reload that fails, the lists in DNS are asked as before.
+func TestListInDNSReloadFails(t *testing.T) {
+	t.Parallel()
+	server := publish(t)
+	setup := dnsLists(server.Addr(), twoLists)
+	g := harness.StartGate(t, setup)
+	setup.Lists = harness.BlockedLists + "[[list]]\nname = \"missing\"\npath = \"missing.txt\"\n"
+	harness.WriteFile(t, filepath.Join(g.Dir, "config.toml"), setup.Config())
+	g.Signal(syscall.SIGHUP)
+	g.WaitRecord("reload failed, nothing has changed")
+	reply, err := harness.MustDial(t, g.Addr).Verdict("a@bad.example", "user@example.com")
+	if err != nil {
+		t.Fatal(err)
+	}
+	harness.WantRefusal(t, reply, "a@bad.example", "dbl", "listed by dbl.test")
+}
+
 // TestListInDNSLies: a zone that lists INVALID is switched off and named, and is asked again
 // once it behaves.
 func TestListInDNSLies(t *testing.T) {
