@@ -56,6 +56,7 @@ const (
 	//	<>                REJECT          the null sender
 	//	user@example.com  OK              let through; so do RELAY and a number
 	//	user@example.com  DUNNO           let through by this list (not in an allow list)
+	//	user@example.com  DISCARD         that address, in a list with Options.Discard
 	//
 	// A leading @ or * means nothing to Postfix and is invalid; so is a code
 	// without a text, which Postfix reads as OK. Other actions (HOLD, FILTER,
@@ -139,7 +140,8 @@ const (
 	//	server=/example.com/#          let through
 	//
 	// A name with its own server or address is unsupported, and an exception:
-	// dnsmasq does not block it below a blocked name. The comment is the reason,
+	// dnsmasq does not block it below a blocked name. With the server 127.0.0.1, 0.0.0.0,
+	// ::1 or :: it is only unsupported, since some lists block with that. The comment is the reason,
 	// and may have an until=.
 	Dnsmasq Format = "dnsmasq"
 

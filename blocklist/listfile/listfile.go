@@ -82,6 +82,10 @@ type Options struct {
 	// entry, and the entry that counts for that recipient. The format is Plain.
 	PerRecipient bool
 
+	// Discard means that the action of the list is discard, so that DISCARD in a Postfix
+	// table says what the list does.
+	Discard bool
+
 	// Format is the format of the file; empty means Plain.
 	Format Format
 
@@ -180,6 +184,7 @@ type Result struct {
 	Invalid     int // lines reported as a Problem, without unsupported ones
 	Unsupported int // lines reported as an unsupported Problem
 	Expired     int // entries omitted because they have expired
+	Skipped     int // lines that are not about senders, except those that every file of the format has
 	Lines       int // all lines, empty ones and comments included
 
 	// Format is the format of the file; with Auto the one that was recognised.

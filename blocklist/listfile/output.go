@@ -74,6 +74,7 @@ func (o *output) merge(p *output) {
 	o.result.Invalid += p.result.Invalid
 	o.result.Unsupported += p.result.Unsupported
 	o.result.Expired += p.result.Expired
+	o.result.Skipped += p.result.Skipped
 	o.result.Lines += p.result.Lines
 	for i, t := range p.tallies {
 		o.tallies[i].merge(t)
@@ -125,6 +126,9 @@ func (o *output) remark(n note, line int, text string) {
 		t.first, t.text = line, clip(text)
 	}
 	t.lines++
+	if n == noteLocalhost || n == noteSetting || n == noteDataset {
+		o.result.Skipped++
+	}
 }
 
 func (t *tally) merge(u tally) {

@@ -110,7 +110,7 @@ var (
 	errCodeAlone  = errors.New("a code without a text, which Postfix reads as OK; add a text, or write OK")
 	errAtDomain   = errors.New(`an "@" without a local part, which Postfix never looks up; write the domain alone`)
 	errDunno      = unsupported{what: "the action DUNNO, which does not let senders through", hint: "write OK to let senders through"}
-	errDiscard    = unsupported{what: "the action DISCARD", hint: "write REJECT, or put it in a list whose action is discard"}
+	errDiscard    = unsupported{what: "the action DISCARD", hint: "write REJECT, or put the line in a list with action = \"discard\""}
 	errNoWildcard = errors.New(`a "*", which Postfix tables do not have; write .example.com for subdomains`)
 )
 
@@ -163,6 +163,9 @@ func (o *output) postfixAction(e Entry, s string) (Entry, error) {
 		return e, errDunno
 	case upper == "DUNNO":
 		return o.judged(e, true)
+	case upper == "DISCARD" && o.options.Discard:
+		e.Reason = text
+		return o.judged(e, false)
 	case upper == "DISCARD":
 		return e, errDiscard
 	}
