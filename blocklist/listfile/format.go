@@ -20,9 +20,9 @@ import (
 // an exception in a block list. Lines that do not concern senders (settings, the DNS
 // zone's own records) are skipped, with a note in the Result.
 //
-// The most specific entry or exception counts, in every format. Two programs differ:
-// in ad blockers and SpamAssassin an exception for a domain also cancels rules for a
-// name below it or an address in it. Here such a rule needs its own exception.
+// The most specific entry or exception counts, in every format but that of ad blockers.
+// SpamAssassin differs: there an exception for a domain also cancels rules for an address
+// in it. Here such a rule needs its own exception.
 type Format string
 
 // The formats.
@@ -117,15 +117,22 @@ const (
 	// Adblock is a list for ad blockers and DNS filters.
 	//
 	//	||example.com^     wide
+	//	||example.com      the same; so does ||example.com|
 	//	||*.example.com^   subdomains alone
-	//	@@||example.com^   let through, and so is the domain alone
+	//	|example.com^      the domain alone; so does |example.com|
 	//	example.com        the domain alone, as DNS filters have it; lines of hosts files too
+	//	@@||example.com^   let through with all names below it, whatever rules are for those
+	//	@@example.com      the same
+	//	@@|example.com^    let through, the domain alone
 	//
 	//	||example.com^$badfilter   an exception; the rule that it cancels may stand anywhere
 	//
 	// A rule may have options that do not limit it ($important, $all, $document).
 	// With any other option it is unsupported, as are rules that hide parts of
-	// pages. Two options mean less than in an ad blocker: $important does not outrank
+	// pages. An exception that cannot be read also cancels the rules for its domain and
+	// those above it, since it is not known what it lets through: with a * in its name those
+	// for the part after the *. It is counted in Result.Unread. Exceptions count for the
+	// rules of their own file. Two options mean less than in an ad blocker: $important does not outrank
 	// an exception, and $badfilter also cancels wider rules for its domain. A
 	// $badfilter for a rule that lets through, or in an allow list, is unsupported.
 	Adblock Format = "adblock"

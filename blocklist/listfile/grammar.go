@@ -18,6 +18,9 @@ type grammar struct {
 	// last line, and before a line is refused that line does not see.
 	end func(o *output)
 
+	// last, if not nil, is called after the last line.
+	last func(o *output)
+
 	// each means that no line depends on another, so that a file may be read in
 	// parts.
 	each bool
@@ -44,7 +47,8 @@ func grammarOf(f Format) (*grammar, error) {
 	case Rspamd:
 		return &grammar{comments: "#", line: rspamdLine, each: true}, nil
 	case Adblock:
-		return &grammar{comments: "!", line: adblockLine, each: true}, nil
+		var a adblock
+		return &grammar{comments: "!", line: a.line, last: a.last}, nil
 	case Dnsmasq:
 		return &grammar{comments: "#", line: dnsmasqLine, each: true}, nil
 	case URLs:

@@ -184,6 +184,7 @@ type Result struct {
 	Invalid     int // lines reported as a Problem, without unsupported ones
 	Unsupported int // lines reported as an unsupported Problem
 	Expired     int // entries omitted because they have expired
+	Unread      int // exceptions among the unsupported lines: what they may let through is not blocked
 	Skipped     int // lines that are not about senders, except those that every file of the format has
 	Lines       int // all lines, empty ones and comments included
 

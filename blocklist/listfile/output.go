@@ -74,7 +74,6 @@ func (o *output) merge(p *output) {
 	o.result.Invalid += p.result.Invalid
 	o.result.Unsupported += p.result.Unsupported
 	o.result.Expired += p.result.Expired
-	o.result.Skipped += p.result.Skipped
 	o.result.Lines += p.result.Lines
 	for i, t := range p.tallies {
 		o.tallies[i].merge(t)
@@ -83,6 +82,8 @@ func (o *output) merge(p *output) {
 
 // finish returns the result with its notes.
 func (o *output) finish() Result {
+	o.result.Skipped = o.tallies[noteLocalhost].lines + o.tallies[noteSetting].lines + o.tallies[noteDataset].lines
+	o.result.Unread = o.tallies[noteUnread].lines
 	for n, t := range o.tallies {
 		if t.lines > 0 {
 			o.result.Notes = append(o.result.Notes, t.sentence(note(n)))
@@ -101,6 +102,7 @@ const (
 	noteDataset
 	noteRecord
 	notePrivate
+	noteUnread
 	numNotes
 )
 
@@ -110,6 +112,7 @@ var noteTexts = [numNotes]string{
 	noteDirective: "a directive about the DNS zone or IP addresses is ignored",
 	noteDataset:   "a $DATASET of another type than dnset or dnhash is skipped",
 	noteRecord:    "a record that is no policy is skipped",
+	noteUnread:    "an exception that cannot be read; for its name, no rule for that name or for a domain above counts",
 	notePrivate:   "a name below which its owner's customers have names; the entry covers them all",
 }
 
@@ -126,9 +129,6 @@ func (o *output) remark(n note, line int, text string) {
 		t.first, t.text = line, clip(text)
 	}
 	t.lines++
-	if n == noteLocalhost || n == noteSetting || n == noteDataset {
-		o.result.Skipped++
-	}
 }
 
 func (t *tally) merge(u tally) {
