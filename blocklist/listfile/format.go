@@ -68,6 +68,30 @@ const (
 	// postmap(1) made: a later one with another verdict is unsupported.
 	PostfixAccess Format = "postfix"
 
+	// Exim is a file for lsearch: a key, a colon or white space, and data. A line that begins
+	// with white space continues the one before; the first line of a key counts.
+	//
+	//	user@example.com: text   that address
+	//	*@example.com: text      the domain alone; so does example.com
+	//	*.example.com: text      subdomains alone, as with wildlsearch
+	//
+	// What the data means depends on the ACL. Here accept, allow, ok, pass, permit, whitelist,
+	// no, false and 0 let through; defer is for the time being; discard and blackhole are
+	// entries in a list with Options.Discard; with anything else the line blocks, and what is
+	// not a usual word for that is the reason.
+	Exim Format = "exim"
+
+	// Sendmail is the source of Sendmail's access database: a key and an action, as in a
+	// Postfix table but for these. The first line of a key counts.
+	//
+	//	From:example.com  REJECT                    wide; a key without From: is read likewise
+	//	From:x@example.com  ERROR:5.7.1:550 text    that address; so do ERROR:"550 text" and 550 alone
+	//	From:example.com  SKIP                      let through by this list (not in an allow list)
+	//
+	// Lines with another word than From: (To:, Connect:) are unsupported. QUARANTINE: and
+	// other actions that do not refuse are unsupported, and exceptions.
+	Sendmail Format = "sendmail"
+
 	// RBLDNSD is a dnset of rbldnsd(8).
 	//
 	//	example.com     the domain alone
@@ -191,11 +215,11 @@ const (
 )
 
 // Formats lists all formats, Auto first.
-var Formats = []Format{Auto, Plain, Hosts, PostfixAccess, RBLDNSD, SpamAssassin, Rspamd, Adblock, Dnsmasq, RPZ, URLs, CSV, JSON}
+var Formats = []Format{Auto, Plain, Hosts, PostfixAccess, Exim, Sendmail, RBLDNSD, SpamAssassin, Rspamd, Adblock, Dnsmasq, RPZ, URLs, CSV, JSON}
 
 // kinds describe a file of each format.
 var kinds = map[Format]string{
-	Plain: "a plain list", Hosts: "a hosts file", PostfixAccess: "a Postfix access table", RBLDNSD: "an rbldnsd dnset",
+	Plain: "a plain list", Hosts: "a hosts file", PostfixAccess: "a Postfix access table", Exim: "a file for Exim's lsearch", Sendmail: "a Sendmail access table", RBLDNSD: "an rbldnsd dnset",
 	SpamAssassin: "a SpamAssassin configuration", Rspamd: "an rspamd map", Adblock: "an ad blocker's list",
 	Dnsmasq: "a dnsmasq configuration", RPZ: "a response policy zone", URLs: "a list of URLs", CSV: "a CSV file", JSON: "JSON",
 }
@@ -224,6 +248,16 @@ func (f Format) Lines() bool {
 	g, err := grammarOf(f)
 	return err == nil && g.each
 }
+
+// Formats that are recognised and not read.
+const (
+	ruleSet   Format = "a rule set of a proxy (Clash, Surge)"
+	unbound   Format = "a configuration of unbound"
+	namedConf Format = "a configuration of BIND"
+)
+
+// foreignFormats are those.
+var foreignFormats = []Format{ruleSet, unbound, namedConf}
 
 // Known reports whether f is one of Formats or empty.
 func (f Format) Known() bool { return f == "" || slices.Contains(Formats, f) }

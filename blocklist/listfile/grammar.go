@@ -54,8 +54,17 @@ func grammarOf(f Format) (*grammar, error) {
 	case URLs:
 		return &grammar{comments: "#", line: urlsLine, each: true}, nil
 	case PostfixAccess:
-		var p postfix
+		p := table{read: postfixLine}
 		return &grammar{comments: "#", line: p.line, end: p.end}, nil
+	case Exim:
+		p := table{read: eximLine}
+		return &grammar{comments: "#", line: p.line, end: p.end}, nil
+	case Sendmail:
+		p := table{read: sendmailLine}
+		return &grammar{comments: "#", line: func(o *output, line int, text string) {
+			p.line(o, line, trim(text))
+			p.end(o)
+		}}, nil
 	case RBLDNSD:
 		var r rbldnsd
 		return &grammar{comments: "#;", directive: '$', line: r.line}, nil

@@ -41,8 +41,9 @@
 //     @co.uk matches that one domain and is an entry
 //   - a * other than in a leading *@ or *., unless the local part is quoted
 //   - an IP address without an @ and brackets: a sender is not a client
-//   - a domain with one of / | ^ ? ! # = ' `, which come from URLs, other
-//     programs' lists, and comments without white space before them
+//   - a domain with one of / | ^ ? ! # = ' ` ~ % $ & { }, which come from URLs, other
+//     programs' lists, and comments without white space before them, or with a label of more
+//     than 63 bytes: no sender has it
 package listfile
 
 import (

@@ -96,7 +96,10 @@ func start(r io.Reader, out *output) (*packed, error) {
 		in.close()
 		return nil, fmt.Errorf("%w: only a plain list has lines for recipients, not %s", ErrSyntax, kinds[out.options.Format])
 	}
-	out.choose(sample)
+	if err := out.choose(sample); err != nil {
+		in.close()
+		return nil, err
+	}
 	return in, nil
 }
 
