@@ -1,12 +1,14 @@
 package listfile
 
 import (
+	"cmp"
 	"errors"
 	"strings"
 )
 
 var (
 	errNotSender = unsupported{what: "a line that is not about senders", hint: "lines about senders begin with From: or have no such word"}
+	errSkip      = unsupported{what: "the action SKIP, which is about hosts", hint: "write OK to let senders through"}
 	errDotKey    = errors.New("a dot before the domain, which is never looked up; write *.example.com for subdomains")
 	errNull      = errors.New("the null sender, which is never looked up")
 )
@@ -44,8 +46,8 @@ func eximLine(o *output, text string) (string, Entry, error) {
 }
 
 // eximKey parses a key. An address list looks up the address, and with lsearch*@ also *@ and
-// the domain; a domain list looks up the domain, and with partial- or wildlsearch *. and what it
-// is below.
+// its domain. A domain list, and *@lsearch, look up the domain, with wildlsearch also *. and
+// what it is below.
 func (o *output) eximKey(s string) (Entry, error) {
 	switch {
 	case s == "*":
@@ -93,17 +95,20 @@ func sendmailLine(o *output, text string) (string, Entry, error) {
 		if status, rest, ok := strings.Cut(action, ":"); ok && withoutStatus(status+" ") == "" {
 			action = strings.Trim(rest, `"`)
 		}
-		if code, _ := cutPattern(action); len(code) != 3 || !isNumber(code) {
-			action = "REJECT " + action
-		}
+		action = cmp.Or(action, "REJECT")
 	}
-	switch {
-	case strings.EqualFold(action, "skip"):
-		action = "DUNNO"
-	case len(action) == 3 && isNumber(action) && action[0] == '5': // refuses here
-		action = "REJECT"
-	case len(action) == 3 && isNumber(action) && action[0] == '4':
+	word, rest := cutPattern(action)
+	isCode := len(word) == 3 && isNumber(word) && (word[0] == '4' || word[0] == '5')
+	switch upper := strings.ToUpper(word); {
+	case upper == "SKIP":
+		return pattern, e, errSkip
+	case upper == "", upper == "REJECT", upper == "DISCARD", upper == "OK", upper == "RELAY", strings.HasPrefix(upper, "QUARANTINE:"):
+	case isCode && rest == "" && word[0] == '4':
 		action = "DEFER"
+	case isCode && rest == "":
+		action = "REJECT"
+	case !isCode: // any other text is that of a refusal
+		action = "REJECT " + action
 	}
 	e, err = o.postfixAction(e, action)
 	return pattern, e, err

@@ -85,11 +85,12 @@ const (
 	// Postfix table but for these. The first line of a key counts.
 	//
 	//	From:example.com  REJECT                    wide; a key without From: is read likewise
-	//	From:x@example.com  ERROR:5.7.1:550 text    that address; so do ERROR:"550 text" and 550 alone
-	//	From:example.com  SKIP                      let through by this list (not in an allow list)
+	//	From:x@example.com  ERROR:5.7.1:550 text    that address; so do ERROR:"550 text", 550 alone, and any other text
 	//
-	// Lines with another word than From: (To:, Connect:) are unsupported. QUARANTINE: and
-	// other actions that do not refuse are unsupported, and exceptions.
+	// Lines with another word than From: (To:, Connect:) and SKIP are unsupported; QUARANTINE:
+	// is an exception as well.
+	// In Sendmail user@ counts before domains, and From:example.com before example.com; here
+	// domains do, and the first of the two.
 	Sendmail Format = "sendmail"
 
 	// RBLDNSD is a dnset of rbldnsd(8).
