@@ -1,6 +1,8 @@
 package blocklist
 
 import (
+	"fmt"
+	"strings"
 	"time"
 
 	"spamgate/blocklist/listfile"
@@ -37,6 +39,9 @@ type ListStats struct {
 	// again then, a long one after a pause.
 	Expired, Protected, Disallowed int
 	NextExpiry                     time.Time
+
+	// Skipped counts the lines that are not about senders, see [listfile.Result].
+	Skipped int
 
 	// Notes says what in the files was ignored on purpose, and what should be
 	// checked.
@@ -83,6 +88,29 @@ type ListStats struct {
 	Retry bool
 }
 
+// LeftOut returns how many lines of the list are not looked up although their time is not over.
+func (l *ListStats) LeftOut() int { return l.Invalid + l.Unsupported + l.Protected + l.Disallowed }
+
+// ListsNobody returns why the list lists nobody although its files have lines: all of them
+// are left out, or exceptions to nothing. It is empty if somebody is listed, and if nobody is
+// on purpose: files that are empty or have only comments, such as those of a new list, and
+// entries whose time is over.
+func (l *ListStats) ListsNobody() string {
+	if l.Entries > l.Exceptions || l.Expired > 0 || l.Exceptions+l.LeftOut()+l.Skipped == 0 {
+		return ""
+	}
+	var lines []string
+	for _, of := range []struct {
+		n    int
+		what string
+	}{{l.LeftOut(), "lines left out"}, {l.Exceptions, "exceptions"}, {l.Skipped, "lines not about senders"}} {
+		if of.n > 0 {
+			lines = append(lines, fmt.Sprintf("%s: %d", of.what, of.n))
+		}
+	}
+	return "it lists nobody (" + strings.Join(lines, ", ") + "); check whether its format is right"
+}
+
 // Pin says that a list serves one version, whatever its files hold.
 type Pin struct {
 	Sum     string    `json:"sha256"` // of the version: see [ListStats.Sum]
@@ -99,7 +127,7 @@ type FileStats struct {
 	Modified         time.Time
 	Entries, Invalid int
 
-	Unsupported, Expired, Protected, Disallowed int
+	Unsupported, Expired, Protected, Disallowed, Skipped int
 
 	// How it was read, see [listfile.Result].
 	Format listfile.Format

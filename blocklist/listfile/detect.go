@@ -74,6 +74,8 @@ type vote struct {
 var marks = map[Format]string{
 	Hosts:         "an address and a name",
 	PostfixAccess: "a pattern and an action",
+	Exim:          "a key, a colon and data",
+	Sendmail:      "settings of Sendmail's access database",
 	RBLDNSD:       "rbldnsd's",
 	SpamAssassin:  "settings of SpamAssassin",
 	Rspamd:        "rspamd's",
@@ -94,6 +96,11 @@ func decide(votes map[Format]*vote, significant int, start []byte) guess {
 	for _, f := range Formats { // in a fixed order, for the same answer each time
 		if v := votes[f]; v != nil && v.sure > 0 {
 			return guess{f, fmt.Sprintf("line %d has what only such a file has: %s", v.sure, v.text), v.lines}
+		}
+	}
+	for _, f := range foreignFormats {
+		if v := votes[f]; v != nil && 2*v.lines >= significant {
+			return guess{f, fmt.Sprintf("line %d: %s", v.line, v.text), v.lines}
 		}
 	}
 	for _, f := range Formats {
@@ -125,6 +132,11 @@ var (
 	dnsmasqRule      = regexp.MustCompile(`^(address|server|local)=/`)
 	spamAssassinRule = regexp.MustCompile(`^(un)?(def_)?(block|black|welcome|white)list_(from|auth|to|from_rcvd|from_spf|from_dkim)\s`)
 	postfixRule      = regexp.MustCompile(`(?i)^\S+\s+(REJECT|DEFER|DEFER_IF_PERMIT|DEFER_IF_REJECT|OK|DUNNO|DISCARD|HOLD|PERMIT|[45][0-9][0-9]\s.*)(\s|$)`)
+	eximRule         = regexp.MustCompile(`^("[^"]+"|[^\s:"]*[.@][^\s:"]*)\s*:(\s|$)`)
+	sendmailRule     = regexp.MustCompile(`(?i)^(From|To|Connect|Spam|GreetPause|ClientRate|ClientConn|AuthInfo|Try_TLS|TLS_\w+|Srv_Features):\S+\s+\S|^\S+\s+("?ERROR:|QUARANTINE:)`)
+	ruleSetRule      = regexp.MustCompile(`(?i)^(-\s+)?["']?((DOMAIN|HOST)(-SUFFIX|-KEYWORD|-WILDCARD|-REGEX)|IP-CIDR6?|IP-ASN|GEOIP|GEOSITE|URL-REGEX|RULE-SET),|^(DOMAIN|HOST),[^,\s]+\.[a-z]|^payload:$|^-\s+["']?(\+\.|\*\.)?[a-z0-9-]+\.`)
+	unboundRule      = regexp.MustCompile(`^local-(zone|data):|^server:$`)
+	namedRule        = regexp.MustCompile(`^zone\s+"[^"]*"`)
 	urlRule          = regexp.MustCompile(`^[a-zA-Z][a-zA-Z0-9+.-]*://[^\s,;"]+(\s+#|$)`) // with commas it may be a table
 	rspamdRule       = regexp.MustCompile(`^/.+/([a-zA-Z]+|[a-zA-Z]*\s+-?[0-9.]+)$`)
 	rspamdFlagged    = regexp.MustCompile(`^\S*[.@]\S*\s+(bl|wl|both):[0-9.]+\s*(#|$)`)
@@ -146,6 +158,14 @@ func formatOfLine(text string) (f Format, sure bool) {
 		return Adblock, false
 	case s[0] == '#' || s[0] == ';' || s[0] == '!' && strings.ContainsAny(s, " \t"):
 		return "", false
+	case ruleSetRule.MatchString(s):
+		return ruleSet, false
+	case unboundRule.MatchString(s):
+		return unbound, false
+	case namedRule.MatchString(s):
+		return namedConf, false
+	case sendmailRule.MatchString(s):
+		return Sendmail, true
 	case zoneDirective.MatchString(text):
 		return RPZ, true
 	case zoneRule.MatchString(text):
@@ -156,6 +176,8 @@ func formatOfLine(text string) (f Format, sure bool) {
 		return SpamAssassin, false
 	case urlRule.MatchString(s):
 		return URLs, false
+	case eximRule.MatchString(text):
+		return Exim, false
 	case postfixRule.MatchString(text):
 		return PostfixAccess, false
 	case rspamdFlagged.MatchString(s):
@@ -225,20 +247,23 @@ const guessSure = 3
 
 // choose sets the format, which Auto detects. If the file looks like another format
 // than the configured one, the hint of its first problem says so.
-func (o *output) choose(start []byte) {
+func (o *output) choose(start []byte) error {
 	f := o.options.Format
 	if f == "" {
 		f = Plain
 	}
 	o.result.Format = f
 	g := guessFormat(start)
-	if f == Auto {
+	foreign := slices.Contains(foreignFormats, g.format)
+	switch {
+	case f == Auto && foreign:
+		return fmt.Errorf("%w that can be read but %s (%s); convert it to one name a line", ErrNotList, g.format, g.why)
+	case f == Auto:
 		o.result.Format = g.format
 		o.result.Notes = append(o.result.Notes, fmt.Sprintf("recognised as %s: %s", kinds[g.format], g.why))
-		return
-	}
-	if g.format == f || g.format == Plain || g.lines < guessSure {
-		return
+		return nil
+	case g.format == f, g.format == Plain, g.lines < guessSure && !foreign:
+		return nil
 	}
 	report := o.problem
 	hinted := false
@@ -246,7 +271,11 @@ func (o *output) choose(start []byte) {
 		if !hinted {
 			hinted = true
 			p.Hint = fmt.Sprintf("this looks like %s: set format = %q", kinds[g.format], g.format)
+			if foreign {
+				p.Hint = fmt.Sprintf("this looks like %s, which cannot be read here: convert it to one name a line", g.format)
+			}
 		}
 		report(p)
 	}
+	return nil
 }

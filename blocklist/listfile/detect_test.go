@@ -1,6 +1,7 @@
 package listfile
 
 import (
+	"errors"
 	"os"
 	"strings"
 	"testing"
@@ -21,8 +22,10 @@ func TestDetectSamples(t *testing.T) {
 		if got, why := Detect([]byte(bom + crlf)); got != want {
 			t.Errorf("%s with CRLF and a byte order mark: %s, because %s", file, got, why)
 		}
-		asSet := readOnce(strings.NewReader(string(text)), Options{Format: want, Now: sampleNow})
-		asSeen := readOnce(strings.NewReader(string(text)), Options{Format: Auto, Now: sampleNow})
+		o := Options{Format: want, Now: sampleNow, Discard: true}
+		asSet := readOnce(strings.NewReader(string(text)), o)
+		o.Format = Auto
+		asSeen := readOnce(strings.NewReader(string(text)), o)
 		if asSeen.result.Format != want || len(asSeen.entries) != len(asSet.entries) {
 			t.Errorf("%s: read as %s, %d entries, want %d", file, asSeen.result.Format, len(asSeen.entries), len(asSet.entries))
 		}
@@ -49,6 +52,18 @@ func TestDetect(t *testing.T) {
 		{"<html>\n<body>\n", Plain},
 		{"user@example.com # REJECT\n", Plain},
 		{"user@example.com REJECT\n", PostfixAccess},
+		{"bad.example: reject\n", Exim},
+		{"user@bad.example:\n\"q@bad.example\": text\n", Exim},
+		{"From:x@bad.example REJECT\n", Sendmail},
+		{"From: ann@bad.example\n", Plain},
+		{"bad.example REJECT\nworse.example REJECT\nTo:x@bad.example REJECT\nFrom:a.example OK\nworst.example ERROR:550 no\n", Sendmail},
+		{"DOMAIN-SUFFIX,bad.example\n", ruleSet},
+		{"# of Surge\nDOMAIN,bad.example,REJECT\nhost-suffix, worse.example, reject\n", ruleSet},
+		{"payload:\n  - '+.bad.example'\n", ruleSet},
+		{"domain,reason\nbad.example,spam\n", CSV},
+		{"DOMAIN,FIRST_SEEN\nbad.example,2026\n", CSV},
+		{"server:\n  local-zone: \"bad.example\" always_nxdomain\n", unbound},
+		{"zone \"bad.example\" { type master; file \"null\"; };\n", namedConf},
 		{"example.com 550 no\n", PostfixAccess},
 		{"127.0.0.1 localhost\n", Hosts},
 		{"192.0.2.1\n192.0.2.2\n", Plain},
@@ -109,6 +124,33 @@ func TestWrongFormat(t *testing.T) {
 	_, problems, _ = mustRead(t, "||a.example^\n||b.example^\n||c.example^\n", Options{Format: Hosts})
 	if want := `this looks like an ad blocker's list: set format = "adblock"`; problems[0].Hint != want {
 		t.Errorf("%v", problems)
+	}
+}
+
+// TestForeign: a file of a format that is not read is named, and refused if the format is to be
+// recognised. In another format the first problem says so.
+func TestForeign(t *testing.T) {
+	for text, format := range map[string]Format{
+		"DOMAIN-SUFFIX,bad.example\nDOMAIN-KEYWORD,spam\nIP-CIDR,192.0.2.0/24\n": ruleSet,
+		"local-zone: \"bad.example\" always_nxdomain\n":                          unbound,
+		"zone \"bad.example\" { type master; };\n":                               namedConf,
+	} {
+		err := readOnce(strings.NewReader(text), Options{Format: Auto}).err
+		if !errors.Is(err, ErrNotList) || !strings.Contains(err.Error(), string(format)+" (line 1: ") {
+			t.Errorf("%q: %v", text, err)
+		}
+		got := readParallel(strings.NewReader(text), Options{Format: Auto}, 2)
+		if !errors.Is(got.err, ErrNotList) {
+			t.Errorf("%q: %v", text, got.err)
+		}
+		_, problems, _ := mustRead(t, text, Options{})
+		if want := "this looks like " + string(format) + ", which cannot be read here: "; len(problems) == 0 || !strings.HasPrefix(problems[0].Hint, want) {
+			t.Errorf("%q: %v", text, problems)
+		}
+	}
+	entries, _, _ := mustRead(t, "DOMAIN-SUFFIX,bad.example\nDOMAIN-SUFFIX,worse.example\n", Options{Format: CSV, Column: "2"})
+	if len(entries) != 2 {
+		t.Errorf("a column that is named is read: %v", entries)
 	}
 }
 

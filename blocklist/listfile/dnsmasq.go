@@ -10,6 +10,10 @@ var (
 		what: "names that another server answers, which blocks nothing",
 		hint: "lists that block write address=/example.com/ or local=/example.com/", spares: true,
 	}
+	errNoServer = unsupported{
+		what: "names that this machine is asked for, which does not say whether they are blocked",
+		hint: errForwards.hint,
+	}
 	errOwnAddress = unsupported{what: errRealHost.what, hint: errRealHost.hint, spares: true}
 	errPlainName  = unsupported{what: "a line about names without a dot"}
 )
@@ -71,6 +75,8 @@ func (o *output) dnsmasqTarget(e Entry, target string, isAddress bool) (Entry, e
 		return o.judged(e, false)
 	case target == "#": // the standard servers, in spite of other lines
 		return o.judged(e, true)
+	case !isAddress && isSinkholeServer(target):
+		return e, errNoServer
 	case !isAddress:
 		return e, errForwards
 	}
@@ -78,4 +84,12 @@ func (o *output) dnsmasqTarget(e Entry, target string, isAddress bool) (Entry, e
 		return e, errOwnAddress
 	}
 	return o.judged(e, false)
+}
+
+// isSinkholeServer reports whether a server of dnsmasq is an address that blocks where it is an
+// answer, at the usual port. Some lists block with it, others have a resolver there, so it is no
+// exception.
+func isSinkholeServer(target string) bool {
+	addr, err := netip.ParseAddr(strings.TrimSuffix(target, "#53"))
+	return err == nil && isSinkhole(addr)
 }

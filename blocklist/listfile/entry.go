@@ -16,6 +16,7 @@ var (
 	errIP          = errors.New("an IP address is not a sender")
 	errSpace       = errors.New("white space inside an entry")
 	errSingleLabel = errors.New("a single label covers every domain below it")
+	errLongLabel   = errors.New("a label in the domain of more than 63 bytes, which no name in DNS has")
 	errSuffix      = errors.New("a public suffix covers the domains of strangers")
 
 	// The same without subdomains.
@@ -23,8 +24,8 @@ var (
 	errSuffixAlone = errors.New("a public suffix is rarely a mail domain")
 )
 
-// errForeign is a character that some domains in mail have, but that in a list
-// indicates another format.
+// errForeign is a character that no domain in mail has, or that in a list indicates
+// another format.
 type errForeign byte
 
 func (c errForeign) Error() string { return `"` + string(rune(c)) + `" in the domain` }
@@ -172,14 +173,18 @@ func domain(s string, k sender.Kind, o Options) (Entry, error) {
 
 // foreign are the characters of errForeign.
 var foreign = func() (t [256]bool) {
-	for _, c := range "/|^?!#='`" {
+	for _, c := range "/|^?!#='`~%$&{}" {
 		t[c] = true
 	}
 	return t
 }()
 
-// checkDomain refuses a normalised domain that contains a foreign character.
+// checkDomain refuses a normalised domain that contains a foreign character, or a label that
+// no name has (RFC 1035, section 2.3.4).
 func checkDomain(d string) error {
+	if hasLongLabel(d) {
+		return errLongLabel
+	}
 	for i := range len(d) {
 		if foreign[d[i]] {
 			return errForeign(d[i])
@@ -187,6 +192,20 @@ func checkDomain(d string) error {
 	}
 	return nil
 }
+
+func hasLongLabel(d string) bool {
+	if len(d) <= maxLabel || d[0] == '[' {
+		return false
+	}
+	for label := range strings.SplitSeq(d, ".") {
+		if len(label) > maxLabel {
+			return true
+		}
+	}
+	return false
+}
+
+const maxLabel = 63
 
 // isIP reports whether a domain in normal form is an IPv4 address, a range of them,
 // or the first octets of one: no top-level domain is a number. (IPv6 addresses have

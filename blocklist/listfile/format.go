@@ -20,9 +20,9 @@ import (
 // an exception in a block list. Lines that do not concern senders (settings, the DNS
 // zone's own records) are skipped, with a note in the Result.
 //
-// The most specific entry or exception counts, in every format. Two programs differ:
-// in ad blockers and SpamAssassin an exception for a domain also cancels rules for a
-// name below it or an address in it. Here such a rule needs its own exception.
+// The most specific entry or exception counts, in every format but that of ad blockers.
+// SpamAssassin differs: there an exception for a domain also cancels rules for an address
+// in it. Here such a rule needs its own exception.
 type Format string
 
 // The formats.
@@ -56,6 +56,7 @@ const (
 	//	<>                REJECT          the null sender
 	//	user@example.com  OK              let through; so do RELAY and a number
 	//	user@example.com  DUNNO           let through by this list (not in an allow list)
+	//	user@example.com  DISCARD         that address, in a list with Options.Discard
 	//
 	// A leading @ or * means nothing to Postfix and is invalid; so is a code
 	// without a text, which Postfix reads as OK. Other actions (HOLD, FILTER,
@@ -66,6 +67,31 @@ const (
 	// never looks up .example.com. The first line of a key counts, as in a table that
 	// postmap(1) made: a later one with another verdict is unsupported.
 	PostfixAccess Format = "postfix"
+
+	// Exim is a file for lsearch: a key, a colon or white space, and data. A line that begins
+	// with white space continues the one before; the first line of a key counts.
+	//
+	//	user@example.com: text   that address
+	//	*@example.com: text      the domain alone; so does example.com
+	//	*.example.com: text      subdomains alone, as with wildlsearch
+	//
+	// What the data means depends on the ACL. Here accept, allow, ok, pass, permit, whitelist,
+	// no, false and 0 let through; defer is for the time being; discard and blackhole are
+	// entries in a list with Options.Discard; with anything else the line blocks, and what is
+	// not a usual word for that is the reason.
+	Exim Format = "exim"
+
+	// Sendmail is the source of Sendmail's access database: a key and an action, as in a
+	// Postfix table but for these. The first line of a key counts.
+	//
+	//	From:example.com  REJECT                    wide; a key without From: is read likewise
+	//	From:x@example.com  ERROR:5.7.1:550 text    that address; so do ERROR:"550 text", 550 alone, and any other text
+	//
+	// Lines with another word than From: (To:, Connect:) and SKIP are unsupported; QUARANTINE:
+	// is an exception as well.
+	// In Sendmail user@ counts before domains, and From:example.com before example.com; here
+	// domains do, and the first of the two.
+	Sendmail Format = "sendmail"
 
 	// RBLDNSD is a dnset of rbldnsd(8).
 	//
@@ -116,15 +142,22 @@ const (
 	// Adblock is a list for ad blockers and DNS filters.
 	//
 	//	||example.com^     wide
+	//	||example.com      the same; so does ||example.com|
 	//	||*.example.com^   subdomains alone
-	//	@@||example.com^   let through, and so is the domain alone
+	//	|example.com^      the domain alone; so does |example.com|
 	//	example.com        the domain alone, as DNS filters have it; lines of hosts files too
+	//	@@||example.com^   let through with all names below it, whatever rules are for those
+	//	@@example.com      the same
+	//	@@|example.com^    let through, the domain alone
 	//
 	//	||example.com^$badfilter   an exception; the rule that it cancels may stand anywhere
 	//
 	// A rule may have options that do not limit it ($important, $all, $document).
 	// With any other option it is unsupported, as are rules that hide parts of
-	// pages. Two options mean less than in an ad blocker: $important does not outrank
+	// pages. An exception that cannot be read also cancels the rules for its domain and
+	// those above it, since it is not known what it lets through: with a * in its name those
+	// for the part after the *. It is counted in Result.Unread. Exceptions count for the
+	// rules of their own file. Two options mean less than in an ad blocker: $important does not outrank
 	// an exception, and $badfilter also cancels wider rules for its domain. A
 	// $badfilter for a rule that lets through, or in an allow list, is unsupported.
 	Adblock Format = "adblock"
@@ -139,7 +172,8 @@ const (
 	//	server=/example.com/#          let through
 	//
 	// A name with its own server or address is unsupported, and an exception:
-	// dnsmasq does not block it below a blocked name. The comment is the reason,
+	// dnsmasq does not block it below a blocked name. With the server 127.0.0.1, 0.0.0.0,
+	// ::1 or :: it is only unsupported, since some lists block with that. The comment is the reason,
 	// and may have an until=.
 	Dnsmasq Format = "dnsmasq"
 
@@ -182,11 +216,11 @@ const (
 )
 
 // Formats lists all formats, Auto first.
-var Formats = []Format{Auto, Plain, Hosts, PostfixAccess, RBLDNSD, SpamAssassin, Rspamd, Adblock, Dnsmasq, RPZ, URLs, CSV, JSON}
+var Formats = []Format{Auto, Plain, Hosts, PostfixAccess, Exim, Sendmail, RBLDNSD, SpamAssassin, Rspamd, Adblock, Dnsmasq, RPZ, URLs, CSV, JSON}
 
 // kinds describe a file of each format.
 var kinds = map[Format]string{
-	Plain: "a plain list", Hosts: "a hosts file", PostfixAccess: "a Postfix access table", RBLDNSD: "an rbldnsd dnset",
+	Plain: "a plain list", Hosts: "a hosts file", PostfixAccess: "a Postfix access table", Exim: "a file for Exim's lsearch", Sendmail: "a Sendmail access table", RBLDNSD: "an rbldnsd dnset",
 	SpamAssassin: "a SpamAssassin configuration", Rspamd: "an rspamd map", Adblock: "an ad blocker's list",
 	Dnsmasq: "a dnsmasq configuration", RPZ: "a response policy zone", URLs: "a list of URLs", CSV: "a CSV file", JSON: "JSON",
 }
@@ -215,6 +249,16 @@ func (f Format) Lines() bool {
 	g, err := grammarOf(f)
 	return err == nil && g.each
 }
+
+// Formats that are recognised and not read.
+const (
+	ruleSet   Format = "a rule set of a proxy (Clash, Surge)"
+	unbound   Format = "a configuration of unbound"
+	namedConf Format = "a configuration of BIND"
+)
+
+// foreignFormats are those.
+var foreignFormats = []Format{ruleSet, unbound, namedConf}
 
 // Known reports whether f is one of Formats or empty.
 func (f Format) Known() bool { return f == "" || slices.Contains(Formats, f) }

@@ -18,6 +18,9 @@ type grammar struct {
 	// last line, and before a line is refused that line does not see.
 	end func(o *output)
 
+	// last, if not nil, is called after the last line.
+	last func(o *output)
+
 	// each means that no line depends on another, so that a file may be read in
 	// parts.
 	each bool
@@ -44,14 +47,24 @@ func grammarOf(f Format) (*grammar, error) {
 	case Rspamd:
 		return &grammar{comments: "#", line: rspamdLine, each: true}, nil
 	case Adblock:
-		return &grammar{comments: "!", line: adblockLine, each: true}, nil
+		var a adblock
+		return &grammar{comments: "!", line: a.line, last: a.last}, nil
 	case Dnsmasq:
 		return &grammar{comments: "#", line: dnsmasqLine, each: true}, nil
 	case URLs:
 		return &grammar{comments: "#", line: urlsLine, each: true}, nil
 	case PostfixAccess:
-		var p postfix
+		p := table{read: postfixLine}
 		return &grammar{comments: "#", line: p.line, end: p.end}, nil
+	case Exim:
+		p := table{read: eximLine}
+		return &grammar{comments: "#", line: p.line, end: p.end}, nil
+	case Sendmail:
+		p := table{read: sendmailLine}
+		return &grammar{comments: "#", line: func(o *output, line int, text string) {
+			p.line(o, line, trim(text))
+			p.end(o)
+		}}, nil
 	case RBLDNSD:
 		var r rbldnsd
 		return &grammar{comments: "#;", directive: '$', line: r.line}, nil

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"net/url"
 	"strings"
 	"unicode/utf8"
 )
@@ -120,6 +121,7 @@ var corrections = []func(string) string{
 	fromLiteral,
 	firstWord,
 	beforeHash,
+	fromPercent,
 	bare,
 }
 
@@ -190,7 +192,16 @@ func beforeHash(s string) string {
 	return before
 }
 
+// fromPercent corrects "b%C3%BCcher.example", from a URL.
+func fromPercent(s string) string {
+	decoded, err := url.PathUnescape(s)
+	if err != nil || !utf8.ValidString(decoded) {
+		return ""
+	}
+	return decoded
+}
+
 // bare removes punctuation around an entry: 'example.com', ||example.com^
 func bare(s string) string {
-	return strings.Trim(s, "\"'`,;:|^()[]{}<>/"+string(nbsp))
+	return strings.Trim(s, "\"'`,;:|^~()[]{}<>/"+string(nbsp))
 }

@@ -41,8 +41,9 @@
 //     @co.uk matches that one domain and is an entry
 //   - a * other than in a leading *@ or *., unless the local part is quoted
 //   - an IP address without an @ and brackets: a sender is not a client
-//   - a domain with one of / | ^ ? ! # = ' `, which come from URLs, other
-//     programs' lists, and comments without white space before them
+//   - a domain with one of / | ^ ? ! # = ' ` ~ % $ & { }, which come from URLs, other
+//     programs' lists, and comments without white space before them, or with a label of more
+//     than 63 bytes: no sender has it
 package listfile
 
 import (
@@ -81,6 +82,10 @@ type Options struct {
 	// PerRecipient means that each line has two sides: a recipient, written like an
 	// entry, and the entry that counts for that recipient. The format is Plain.
 	PerRecipient bool
+
+	// Discard means that the action of the list is discard, so that DISCARD in a Postfix
+	// table says what the list does.
+	Discard bool
 
 	// Format is the format of the file; empty means Plain.
 	Format Format
@@ -180,6 +185,8 @@ type Result struct {
 	Invalid     int // lines reported as a Problem, without unsupported ones
 	Unsupported int // lines reported as an unsupported Problem
 	Expired     int // entries omitted because they have expired
+	Unread      int // exceptions among the unsupported lines: what they may let through is not blocked
+	Skipped     int // lines that are not about senders, except those that every file of the format has
 	Lines       int // all lines, empty ones and comments included
 
 	// Format is the format of the file; with Auto the one that was recognised.

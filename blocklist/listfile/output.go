@@ -82,6 +82,8 @@ func (o *output) merge(p *output) {
 
 // finish returns the result with its notes.
 func (o *output) finish() Result {
+	o.result.Skipped = o.tallies[noteLocalhost].lines + o.tallies[noteSetting].lines + o.tallies[noteDataset].lines
+	o.result.Unread = o.tallies[noteUnread].lines
 	for n, t := range o.tallies {
 		if t.lines > 0 {
 			o.result.Notes = append(o.result.Notes, t.sentence(note(n)))
@@ -100,6 +102,7 @@ const (
 	noteDataset
 	noteRecord
 	notePrivate
+	noteUnread
 	numNotes
 )
 
@@ -109,6 +112,7 @@ var noteTexts = [numNotes]string{
 	noteDirective: "a directive about the DNS zone or IP addresses is ignored",
 	noteDataset:   "a $DATASET of another type than dnset or dnhash is skipped",
 	noteRecord:    "a record that is no policy is skipped",
+	noteUnread:    "an exception that cannot be read; for its name, no rule for that name or for a domain above counts",
 	notePrivate:   "a name below which its owner's customers have names; the entry covers them all",
 }
 

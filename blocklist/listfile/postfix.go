@@ -9,26 +9,31 @@ import (
 	"spamgate/blocklist/sender"
 )
 
-// postfix reads a table of access(5). A line that starts with white space continues
-// the one before, so each line is held until the next.
-type postfix struct {
+// table reads a table of keys and what to do about them: Postfix's, Exim's, Sendmail's. In
+// the first two a line that starts with white space continues the one before, so each line
+// is held until the next.
+type table struct {
+	// read reads a line, whole, and returns its key as it is written. What says whether it
+	// is a line of a table.
+	read func(o *output, text string) (key string, e Entry, err error)
+
 	first int // number of the first line that is held; 0 means none
 	text  strings.Builder
 	long  bool
 
 	// verdicts are those of the keys so far, by the keys' hashes: about 30 bytes a key.
-	// postmap(1) and texthash: tables keep the first line of a key.
-	verdicts map[uint64]postfixVerdict
+	// postmap(1), texthash: tables, makemap(8) and lsearch keep the first line of a key.
+	verdicts map[uint64]tableVerdict
 	seed     maphash.Seed
 }
 
-// postfixVerdict is what the first line of a key says.
-type postfixVerdict struct {
+// tableVerdict is what the first line of a key says.
+type tableVerdict struct {
 	line   int32
 	listed bool // the list's type applies: blocked, or in an allow list allowed
 }
 
-func (p *postfix) line(o *output, line int, text string) {
+func (p *table) line(o *output, line int, text string) {
 	if !isBlank(text[0]) {
 		p.end(o)
 		p.first = line
@@ -48,7 +53,7 @@ func (p *postfix) line(o *output, line int, text string) {
 }
 
 // end reads the line that is held.
-func (p *postfix) end(o *output) {
+func (p *table) end(o *output) {
 	if p.first == 0 {
 		return
 	}
@@ -59,39 +64,44 @@ func (p *postfix) end(o *output) {
 		o.refuse(line, tooLong(text))
 		return
 	}
+	key, e, err := p.read(o, text)
+	o.put(line, key, e, p.firstOf(line, e, err, o.options.Allow))
+}
+
+// postfixLine reads a line of access(5).
+func postfixLine(o *output, text string) (string, Entry, error) {
 	pattern, action := cutPattern(text)
 	e, err := o.postfixPattern(pattern)
 	if err == nil {
 		e, err = o.postfixAction(e, action)
-		err = p.firstOf(line, e, err, o.options.Allow)
 	}
 	if err == errNoAction {
 		pattern = text
 	}
-	o.put(line, pattern, e, err)
+	return pattern, e, err
 }
 
-// firstOf returns err, unless an earlier line has the key and another verdict: Postfix
-// ignores the later one. Other repeated keys change nothing.
-func (p *postfix) firstOf(line int, e Entry, err error, allow bool) error {
-	if err != nil && err != errBlocks && !errors.As(err, new(unsupported)) {
+// firstOf returns err, unless an earlier line has the key and another verdict: the
+// program ignores the later one. Other repeated keys change nothing.
+func (p *table) firstOf(line int, e Entry, err error, allow bool) error {
+	if e.Key == "" || err != nil && err != errBlocks && !errors.As(err, new(unsupported)) {
 		return err // not a line of a table
 	}
 	if p.verdicts == nil {
-		p.verdicts, p.seed = map[uint64]postfixVerdict{}, maphash.MakeSeed()
+		p.verdicts, p.seed = map[uint64]tableVerdict{}, maphash.MakeSeed()
 	}
 	key := maphash.String(p.seed, e.Key)
 	listed := err == nil && !e.Exception || err == errDiscard && !allow
 	first, repeated := p.verdicts[key]
 	switch {
 	case !repeated:
-		p.verdicts[key] = postfixVerdict{int32(line), listed}
+		p.verdicts[key] = tableVerdict{int32(line), listed}
 		return err
 	case first.listed == listed:
 		return err
 	}
 	return unsupported{
-		what: fmt.Sprintf("the key of line %d again; Postfix uses the first line of a key", first.line),
+		what: fmt.Sprintf("the key of line %d again; the first line of a key counts", first.line),
 		hint: "remove one of the lines",
 	}
 }
@@ -108,10 +118,10 @@ func cutPattern(s string) (pattern, action string) {
 var (
 	errNoAction   = errors.New("a pattern without an action")
 	errCodeAlone  = errors.New("a code without a text, which Postfix reads as OK; add a text, or write OK")
-	errAtDomain   = errors.New(`an "@" without a local part, which Postfix never looks up; write the domain alone`)
+	errAtDomain   = errors.New(`an "@" without a local part, which is never looked up; write the domain alone`)
 	errDunno      = unsupported{what: "the action DUNNO, which does not let senders through", hint: "write OK to let senders through"}
-	errDiscard    = unsupported{what: "the action DISCARD", hint: "write REJECT, or put it in a list whose action is discard"}
-	errNoWildcard = errors.New(`a "*", which Postfix tables do not have; write .example.com for subdomains`)
+	errDiscard    = unsupported{what: "the action DISCARD", hint: "write REJECT, or put the line in a list with action = \"discard\""}
+	errNoWildcard = errors.New(`a "*", which such tables do not have; write .example.com for subdomains`)
 )
 
 // postfixPattern parses the left side.
@@ -163,6 +173,9 @@ func (o *output) postfixAction(e Entry, s string) (Entry, error) {
 		return e, errDunno
 	case upper == "DUNNO":
 		return o.judged(e, true)
+	case upper == "DISCARD" && o.options.Discard:
+		e.Reason = text
+		return o.judged(e, false)
 	case upper == "DISCARD":
 		return e, errDiscard
 	}

@@ -50,7 +50,7 @@ func quickEntry(s string, o *Options) (Entry, bool) {
 // quickDomain reports whether d, which has only quick characters, is a domain in
 // normal form and certainly not an IPv4 address.
 func quickDomain(d string) bool {
-	if d == "" || len(d) > sender.MaxDomain || d[0] == '.' || strings.Contains(d, "..") {
+	if d == "" || len(d) > sender.MaxDomain || hasLongLabel(d) || d[0] == '.' || strings.Contains(d, "..") {
 		return false
 	}
 	last := d[len(d)-1]

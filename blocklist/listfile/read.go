@@ -29,7 +29,8 @@ type Reader struct {
 // NewReader returns a Reader of the list in r.
 func NewReader(r io.Reader, o Options) *Reader { return &Reader{in: r, options: o} }
 
-// All yields every valid entry, in the order of the file. It can be used once.
+// All yields every valid entry, in the order of the file. It can be used once. The exceptions
+// that one of an ad blocker's list means for rules below its name come last.
 //
 // An entry that repeats an earlier one is yielded like any other. An index keeps
 // the first of them, so that it shows the line and reason that a reader of the
@@ -95,7 +96,10 @@ func start(r io.Reader, out *output) (*packed, error) {
 		in.close()
 		return nil, fmt.Errorf("%w: only a plain list has lines for recipients, not %s", ErrSyntax, kinds[out.options.Format])
 	}
-	out.choose(sample)
+	if err := out.choose(sample); err != nil {
+		in.close()
+		return nil, err
+	}
 	return in, nil
 }
 
@@ -116,6 +120,9 @@ func readLines(r *bufio.Reader, out *output) error {
 	}
 	if g.end != nil {
 		g.end(out)
+	}
+	if g.last != nil {
+		g.last(out)
 	}
 	return out.err
 }

@@ -46,7 +46,7 @@ func TestSamples(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		o := Options{Format: format, Now: sampleNow, Allow: strings.Contains(file, "-allow.")}
+		o := Options{Format: format, Now: sampleNow, Allow: strings.Contains(file, "-allow."), Discard: strings.Contains(file, "-discard.")}
 		got := readOnce(bytes.NewReader(text), o)
 		if got.err != nil {
 			t.Errorf("%s: %v", file, got.err)

@@ -12,7 +12,7 @@ type Wrappings uint8
 // The kinds.
 const (
 	// SRS is the Sender Rewriting Scheme, by which a forwarder writes its own domain
-	// into the reverse-path: SRS0, SRS1, and Microsoft's MAILBOX+SRS=.
+	// into the reverse-path: SRS0, SRS1, SRS+, and Microsoft's MAILBOX+SRS=.
 	SRS Wrappings = 1 << iota
 
 	// BATV is a tag by which a domain recognises bounces of its own mail: prvs=,
@@ -21,11 +21,12 @@ const (
 )
 
 // Unwrap takes one layer of wrapping off an address. It returns the address within, and
-// the name of the scheme: "srs0", "srs1", "srs" (Microsoft's), "prvs", "msprvs1" or
+// the name of the scheme: "srs0", "srs1", "srs" (Microsoft's, and one of old logs), "prvs", "msprvs1" or
 // "btv1". It allocates nothing for an address without wrapping.
 //
 //	srs0=HASH=TT=example.com=ann@forwarder.example   ann@example.com
 //	srs1=HASH=first.example=REST@second.example      srs0REST@first.example
+//	srs+HASH=TT=example.com=ann@forwarder.example    ann@example.com
 //	box+srs=HASH=TT=example.com=ann@box.example      ann@example.com
 //	prvs=0123abcdef=ann@example.com                  ann@example.com
 //	btv1==0123abcdef0==ann@example.com               ann@example.com
@@ -75,6 +76,7 @@ var schemes = [...]struct {
 }{
 	{SRS, "srs0", "srs0", openSRS0},
 	{SRS, "srs1", "srs1", openSRS1},
+	{SRS, "srs+", "srs", openOldSRS},
 	{BATV, "prvs=", "prvs", openPRVS},
 	{BATV, "msprvs1=", "msprvs1", openMSPRVS},
 	{BATV, "btv1==", "btv1", openBTV},
@@ -88,6 +90,10 @@ func openSRS0(rest, _ string) (local, domain string) {
 	}
 	return "", ""
 }
+
+// openOldSRS opens HASH=TT=DOMAIN=LOCAL after srs+, as in old logs: the form before there
+// was an SRS1.
+func openOldSRS(rest, _ string) (local, domain string) { return openSRS0("+"+rest, "") }
 
 // openSRS1 opens =HASH=FORWARDER=REST, in which REST begins with a separator of its own:
 // the second forwarder took "srs0" and the first one's domain off srs0REST@FORWARDER.

@@ -127,6 +127,7 @@ func (c *collector) add(stats blocklist.FileStats, problems []blocklist.FileProb
 	c.Expired += stats.Expired
 	c.Protected += stats.Protected
 	c.Disallowed += stats.Disallowed
+	c.Skipped += stats.Skipped
 	c.Files = append(c.Files, stats)
 	c.Problems = append(c.Problems, firstOfEach(problems)...)
 }
@@ -134,7 +135,7 @@ func (c *collector) add(stats blocklist.FileStats, problems []blocklist.FileProb
 // count copies what the reader of lists has counted.
 func count(f *blocklist.FileStats, r listfile.Result) {
 	f.Entries, f.Invalid, f.Unsupported, f.Expired = r.Entries, r.Invalid, r.Unsupported, r.Expired
-	f.Format, f.Packed, f.Notes = r.Format, r.Packed, r.Notes
+	f.Format, f.Packed, f.Notes, f.Skipped = r.Format, r.Packed, r.Notes, r.Skipped
 }
 
 // sink returns a function that takes a worker's entries.

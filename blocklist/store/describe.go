@@ -15,7 +15,7 @@ func describeList(l *List, r scanResult) blocklist.ListStats {
 		URL: l.URL, Zone: l.Zone,
 		Entries: v.Entries, Exceptions: v.Exceptions, Duplicates: int(v.index.Segment().Duplicates()),
 		Invalid: v.Invalid, Unsupported: v.Unsupported,
-		Expired: v.Expired, Protected: v.Protected, Disallowed: v.Disallowed, NextExpiry: v.nextUntil(),
+		Expired: v.Expired, Protected: v.Protected, Disallowed: v.Disallowed, Skipped: v.Skipped, NextExpiry: v.nextUntil(),
 		Files:    v.Files,
 		Problems: v.Problems,
 		Notes:    v.notes(),

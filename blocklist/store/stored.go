@@ -128,6 +128,9 @@ func (o *readOptions) text(l *List) string {
 	if o.PerRecipient {
 		text += " per_recipient"
 	}
+	if o.Discard {
+		text += " discard"
+	}
 	return text
 }
 

@@ -7,6 +7,7 @@ import (
 	"spamgate/blocklist"
 	"spamgate/blocklist/listfile"
 	"spamgate/blocklist/segment"
+	"spamgate/blocklist/verdict"
 )
 
 // version is one list as it was read, complete and good. It is immutable, except for what it
@@ -55,7 +56,7 @@ type content struct {
 	Pause time.Duration
 
 	// Counts of entries and lines, see [blocklist.ListStats].
-	Entries, Exceptions, Invalid, Unsupported, Expired, Protected, Disallowed int
+	Entries, Exceptions, Invalid, Unsupported, Expired, Protected, Disallowed, Skipped int
 
 	// Ending counts the entries, exceptions apart, that expire before the first of
 	// [horizons], from then to the second and so on, and later.
@@ -165,6 +166,7 @@ func (c *Config) readOptions(l *List) readOptions {
 			PerRecipient:      l.PerRecipient,
 			Format:            l.Format,
 			Column:            l.Column,
+			Discard:           l.Action == verdict.Discard,
 			MaxBytes:          l.maxBytes(),
 		},
 		noExceptions: c.FilterOnly,

@@ -137,6 +137,9 @@ type List struct {
 	Protected   int `json:"protected"`  // left out, since they cover a protected domain or names below it
 	Disallowed  int `json:"disallowed"` // left out, since a list from a URL may not have them: <> and name@
 
+	// ListsNobody says why nobody is listed although the files have lines.
+	ListsNobody string `json:"lists_nobody,omitempty"`
+
 	Problems []Problem `json:"problems,omitempty"` // the first ones
 	Notes    []string  `json:"notes,omitempty"`
 
@@ -172,6 +175,9 @@ type List struct {
 	// DNS describes a list in DNS, which has no entries here; nil: it is not one.
 	DNS *DNSList `json:"dns,omitempty"`
 }
+
+// LeftOut returns how many lines of the list are not looked up although their time is not over.
+func (l *List) LeftOut() int { return l.Invalid + l.Unsupported + l.Protected + l.Disallowed }
 
 // DNSList is the state of a list in DNS. Only a running gate knows more than the zone.
 type DNSList struct {

@@ -102,6 +102,8 @@ func stateOf(l *admin.List) (state, class string) {
 		return "error", "error"
 	case l.Fetch != nil && l.Fetch.Error != "":
 		return "not fetched", "warn"
+	case l.ListsNobody != "":
+		return "lists nobody", "warn"
 	}
 	return "ok", "accept"
 }

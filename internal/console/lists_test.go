@@ -337,6 +337,32 @@ func TestListsPages(t *testing.T) {
 	p.as("viewer", get("/lists/file?at=7.0.1"), 200) // says that there is no such file
 }
 
+// TestListsNobody has a list with lines of which none lists anybody. Both pages and the API say so; of
+// an empty managed list they do not.
+func TestListsNobody(t *testing.T) {
+	p := newTestLists(t, "", nil)
+	p.rewrite("file.txt", "two words\n!spam.example\n/regexp/\n")
+	const why = "it lists nobody (lines left out: 2, exceptions: 1); check whether its format is right"
+	_, body := p.as("viewer", get("/lists"), 200)
+	wantAll(t, body, `<td data-label="Left out" class="number">2</td>`)
+	if n := strings.Count(body, "lists nobody"); n != 1 {
+		t.Errorf("the page says of %d lists that they list nobody\n%s", n, mainOf(body))
+	}
+	_, body = p.as("viewer", get("/lists/file"), 200)
+	wantAll(t, body, why)
+	_, body = p.as("viewer", get("/lists/blocked"), 200)
+	wantNone(t, body, "lists nobody")
+	token, err := p.Accounts.AddToken("program", accounts.Viewer, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, body = ask(p.Console, bearing(get("/api/v1/lists/file"), token))
+	wantAll(t, body, `"lists_nobody":"`+why+`"`)
+	_, body = ask(p.Console, bearing(get("/api/v1/lists/blocked"), token))
+	wantAll(t, body, `"name":"blocked"`)
+	wantNone(t, body, "lists_nobody")
+}
+
 // TestSearchList looks for entries in lists of both kinds.
 func TestSearchList(t *testing.T) {
 	p := newTestLists(t, "[[list]]\nname='exact'\npath='exact.txt'\nmatch='exact'\n", map[string]string{"exact.txt": "one.example\n.two.example\n"})

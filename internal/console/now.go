@@ -153,6 +153,9 @@ func (x *exchange) nowList(l admin.List) nowList {
 	case l.Pinned != nil:
 		n.State = outcome{"warn", "pinned"}
 	}
+	if n.Problem == "" && l.ListsNobody != "" {
+		n.State, n.Problem = outcome{"warn", "lists nobody"}, l.ListsNobody
+	}
 	if n.Problem == "" && l.Invalid > 0 {
 		n.Problem = text.Count(l.Invalid, "invalid line", "invalid lines")
 	}

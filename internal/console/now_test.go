@@ -141,6 +141,7 @@ func TestNowList(t *testing.T) {
 	}{
 		{admin.List{Name: "a", Files: []admin.File{{Modified: modified}}}, "ok", "", "", "3 h"},
 		{admin.List{Name: "a", Invalid: 2}, "ok", "2 invalid lines", "", ""},
+		{admin.List{Name: "a", Invalid: 2, ListsNobody: "it lists nobody"}, "lists nobody", "it lists nobody", "", ""},
 		{admin.List{Name: "a/b", Held: true, Error: "shrunk"}, "update held", "shrunk", "/lists/a%2Fb/held", ""},
 		{admin.List{Name: "a", Error: "unreadable", Invalid: 1}, "error", "unreadable", "", ""},
 		{admin.List{Name: "a", Pinned: &admin.Pinned{}}, "pinned", "", "", ""},

@@ -43,6 +43,13 @@ func TestConditions(t *testing.T) {
 		{"weak ETag", []string{"ETag", `W/"1"`}, `W/"1"`, ""},
 		{"date", []string{"Last-Modified", date}, "", date},
 		{"both", []string{"ETag", `"1"`, "Last-Modified", date}, `"1"`, date},
+		{"a minute ago", []string{"Last-Modified", date, "Date", "Sat, 01 Aug 2026 10:01:00 GMT"}, "", date},
+		{"less than a minute ago", []string{"Last-Modified", date, "Date", "Sat, 01 Aug 2026 10:00:59 GMT"}, "", ""},
+		{"this second", []string{"Last-Modified", date, "Date", date}, "", ""},
+		{"this second, with an ETag", []string{"ETag", `"1"`, "Last-Modified", date, "Date", date}, `"1"`, ""},
+		{"in the future", []string{"Last-Modified", date, "Date", "Sat, 01 Aug 2026 09:59:59 GMT"}, "", ""},
+		{"no Date", []string{"Last-Modified", date, "Date", ""}, "", ""},
+		{"no time", []string{"Last-Modified", "yesterday"}, "", ""},
 		{"neither", nil, "", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -71,6 +78,28 @@ func TestConditions(t *testing.T) {
 			}
 			x.wantCopy(t, otherText)
 		})
+	}
+}
+
+// TestChangedInSecond has a list that changes in the second of its fetch, at a server without an ETag.
+func TestChangedInSecond(t *testing.T) {
+	modified := time.Date(2026, 8, 1, 10, 0, 0, 0, time.UTC)
+	serve := func(text string, date time.Time) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Date", date.Format(http.TimeFormat))
+			http.ServeContent(w, r, "list.txt", modified, strings.NewReader(text))
+		}
+	}
+	x := newFixture(t, serve(listText, modified))
+	x.fetch(t)
+	x.wantCopy(t, listText)
+	x.handler.set(serve(otherText, modified.Add(time.Minute)))
+	if status := x.fetch(t); status.NotModified {
+		t.Errorf("status %+v", status)
+	}
+	x.wantCopy(t, otherText)
+	if status := x.fetch(t); !status.NotModified { // now the server's answer counts
+		t.Errorf("status %+v", status)
 	}
 }
 

@@ -122,7 +122,7 @@ func (f *Fetcher) replace(ctx context.Context, s Source, res *http.Response, key
 	}
 	now := known.next(s, key, d)
 	if key != nil || endKnown(res) {
-		now.ETag, now.LastModified = res.Header.Get("ETag"), res.Header.Get("Last-Modified")
+		now.ETag, now.LastModified = res.Header.Get("ETag"), lastModified(res.Header)
 	}
 	if err := checkContent(d); err != nil {
 		return state{}, err

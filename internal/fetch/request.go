@@ -68,6 +68,25 @@ func (f *Fetcher) get(ctx context.Context, s Source, target string, unless condi
 	return res, nil
 }
 
+// certainAge is how much older than Date a Last-Modified must be: a second (RFC 9110, section
+// 8.8.2.2), and what the clocks of a file server and its HTTP server may differ.
+const certainAge = time.Minute
+
+// lastModified returns the Last-Modified of a response, or "" if it does not identify the version:
+// the list may have changed again in that second, after it was sent. The server would confirm the
+// old version for good.
+func lastModified(h http.Header) string {
+	modified, err := http.ParseTime(h.Get("Last-Modified"))
+	if err != nil {
+		return ""
+	}
+	date, err := http.ParseTime(h.Get("Date"))
+	if err != nil || date.Sub(modified) < certainAge {
+		return ""
+	}
+	return h.Get("Last-Modified")
+}
+
 // transportFor returns the transport for a source, which may have its own authorities.
 func (f *Fetcher) transportFor(s Source) *http.Transport {
 	if s.RootCAs == nil {

@@ -183,6 +183,9 @@ func (g *adminHandler) listsHealth() *admin.ListsHealth {
 		if l.DNS != nil {
 			one.Problem = l.DNS.Problem()
 		}
+		if one.Problem == "" {
+			one.Problem = l.ListsNobody
+		}
 		if p := l.Published; p != nil && p.Error != "" && one.Problem == "" {
 			one.Problem = "others fetch an earlier version: " + p.Error
 		}

@@ -93,6 +93,7 @@ func Options(l config.List) listfile.Options {
 		PerRecipient:      l.PerRecipient,
 		Format:            listfile.Format(l.Format),
 		Column:            l.Column,
+		Discard:           l.Action == "discard",
 		MaxBytes:          l.MaxBytes,
 		Now:               1, // entries whose time is over are lines, too
 	}

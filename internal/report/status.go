@@ -56,6 +56,7 @@ func listStatus(l blocklist.ListStats) admin.List {
 		Expired:     l.Expired,
 		Protected:   l.Protected,
 		Disallowed:  l.Disallowed,
+		ListsNobody: l.ListsNobody(),
 		Notes:       l.Notes,
 		Loaded:      TimeOrNil(l.Loaded),
 		NextExpiry:  TimeOrNil(l.NextExpiry),

@@ -41,8 +41,8 @@ warnings. Only a start shows whether ports are free, whether the next hop
 answers, and whether the gate's user may read all files. Lists in DNS are not
 asked: spamgate check ADDRESS does that.
 
-Exit codes: 0 configuration and lists are good; 2 they are not, or an update of
-a list is held.`,
+Exit codes: 0 configuration and lists are good; 2 they are not, an update of a
+list is held, or a list has lines and lists nobody.`,
 		Args: cobra.NoArgs,
 	}
 	file := cli.ConfigFlag(check)
@@ -97,7 +97,7 @@ func checkConfig(cmd *cobra.Command, file string) error {
 		return fmt.Errorf("measuring the filter: %w", err)
 	}
 	out := cmd.OutOrStdout()
-	held := errors.Join(outdated(listStats), heldRecipients(c, files))
+	held := errors.Join(outdated(listStats), listNobody(listStats), heldRecipients(c, files))
 	if held == nil {
 		fmt.Fprintf(out, "%s: good\n", file)
 	}
@@ -144,6 +144,18 @@ func outdated(lists []blocklist.ListStats) error {
 	for _, l := range lists {
 		if l.Err != nil && l.LastGood {
 			errs = append(errs, fmt.Errorf("list %q: its last good version serves: %w", l.Name, l.Err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// listNobody returns an error about lists that list nobody although they have lines. The gate
+// serves them: a list that says nothing must not stop mail.
+func listNobody(lists []blocklist.ListStats) error {
+	var errs []error
+	for _, l := range lists {
+		if why := l.ListsNobody(); why != "" {
+			errs = append(errs, fmt.Errorf("list %q: %s", l.Name, why))
 		}
 	}
 	return errors.Join(errs...)

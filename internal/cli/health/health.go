@@ -29,9 +29,9 @@ func NewCommand() *cobra.Command {
   mail   can pass now: listeners and doors are open, and the next hop accepted
          MAIL in the last 10 seconds, or accepts it now. A line "doors" has the
          doors; without a listener it takes the place of the line "mail"
-  lists  are fresh: no update is held, no list lacks a usable version, and lists
-         from a URL were confirmed in the last 24 hours (or three times their
-         refresh, if that is longer)
+  lists  are fresh: no update is held, no list lacks a usable version or has
+         lines and lists nobody, and lists from a URL were confirmed in the last
+         24 hours (or three times their refresh, if that is longer)
   state  is usable: the gate can write to its state directory, which has room
 
 A pinned list is fresh. With --mail only mail counts: for health checks that

@@ -110,6 +110,7 @@ type readReport struct {
 	Entries     int             `json:"entries"`
 	Invalid     int             `json:"invalid"`
 	Unsupported int             `json:"unsupported"`
+	Unread      int             `json:"unread_exceptions,omitempty"` // of the unsupported ones
 	Expired     int             `json:"expired"`
 	Notes       []string        `json:"notes,omitempty"`
 }
@@ -117,7 +118,7 @@ type readReport struct {
 func newReadReport(r listfile.Result) readReport {
 	return readReport{
 		Format: r.Format, Packed: r.Packed, Entries: r.Entries,
-		Invalid: r.Invalid, Unsupported: r.Unsupported, Expired: r.Expired, Notes: r.Notes,
+		Invalid: r.Invalid, Unsupported: r.Unsupported, Unread: r.Unread, Expired: r.Expired, Notes: r.Notes,
 	}
 }
 
@@ -133,6 +134,9 @@ func (r readReport) describe() string {
 	}
 	if r.Unsupported > 0 {
 		s += ", " + text.Count(r.Unsupported, "unsupported line", "unsupported lines")
+	}
+	if r.Unread > 0 {
+		s += fmt.Sprintf(" (%s)", text.Count(r.Unread, "exception that cannot be read", "exceptions that cannot be read"))
 	}
 	if r.Expired > 0 {
 		s += ", " + text.Count(r.Expired, "entry whose time is over", "entries whose time is over")

@@ -144,7 +144,7 @@ func listsImport(s *session, o listsImportOptions, path string) error {
 	defer gate.Close()
 	// As the list reads its own lines, so that an imported line means there what
 	// it meant.
-	options.AllowPublicSuffix, options.Allow = list.AllowPublicSuffix, list.Options.Allow
+	options.AllowPublicSuffix, options.Allow, options.Discard = list.AllowPublicSuffix, list.Options.Allow, list.Options.Discard
 	i := &importRun{
 		edit: s.edit(list, file, cmp.Or(o.reason, "import"), gate),
 		in:   in, guarded: listfiles.NewProtection(s.config), options: options, reason: strings.TrimSpace(o.reason), bar: bar, report: new(importReport),

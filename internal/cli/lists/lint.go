@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"spamgate/blocklist"
 	"spamgate/blocklist/listfile"
 	"spamgate/blocklist/sender"
 	"spamgate/internal/cli"
@@ -42,8 +43,9 @@ Lines that are valid in their format but cannot be looked up, such as regular
 expressions, are unsupported. They do not count as mistakes. The first ten of a
 file are shown; --all shows all.
 
-Exit codes: 0 no invalid lines; 1 there are some, which a gate skips; 2 an
-error, or too many invalid lines for a gate to accept the file.`,
+Exit codes: 0 no invalid lines; 1 there are some, which a gate skips, or the
+file has lines and lists nobody; 2 an error, or too many invalid lines for a
+gate to accept the file.`,
 		Example: `  spamgate lists lint bad.txt
   spamgate lists lint --format hosts hosts.txt
   spamgate lists lint --list blocked`,
@@ -70,6 +72,7 @@ type lintReport struct {
 	LeftOut    int         `json:"left_out"` // of these: entries that the gate leaves out
 	Problems   []problemAt `json:"problems"` // the first maxLintProblems
 	Refused    string      `json:"refused,omitempty"`
+	Nobody     string      `json:"lists_nobody,omitempty"` // why the file lists nobody although it has lines
 
 	unsupported []problemAt // the first ones, shown behind the rest
 	hidden      int         // others
@@ -197,6 +200,10 @@ func (l *lintRun) file(path string) error {
 	result := entries.Result()
 	r.readReport = newReadReport(result)
 	r.Refused = refusedBecause(result)
+	r.Nobody = (&blocklist.ListStats{
+		Entries: r.Entries - r.LeftOut, Exceptions: r.Exceptions, Expired: r.Expired,
+		Invalid: r.Invalid, Unsupported: r.Unsupported, Protected: r.LeftOut, Skipped: result.Skipped,
+	}).ListsNobody()
 	l.reports = append(l.reports, r)
 	return l.summary(r)
 }
@@ -288,6 +295,9 @@ func (l *lintRun) summary(r *lintReport) error {
 	for _, note := range r.Notes {
 		fmt.Fprintf(l.out, "%s: %s\n", term.ShortPath(r.File), note)
 	}
+	if r.Nobody != "" {
+		fmt.Fprintf(l.out, "%s: %s\n", term.ShortPath(r.File), r.Nobody)
+	}
 	return l.out.Flush()
 }
 
@@ -301,15 +311,15 @@ func (l *lintRun) finish() error {
 	if err := l.out.Flush(); err != nil {
 		return err
 	}
-	invalid := 0
+	faulty := false
 	var errs []error
 	for _, r := range l.reports {
-		invalid += r.Invalid
+		faulty = faulty || r.Invalid > 0 || r.Nobody != ""
 		if r.Refused != "" {
 			errs = append(errs, fmt.Errorf("%s: %s", term.ShortPath(r.File), r.Refused))
 		}
 	}
-	if errs == nil && invalid > 0 {
+	if errs == nil && faulty {
 		return cli.ErrNo
 	}
 	return errors.Join(errs...)

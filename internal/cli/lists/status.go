@@ -30,6 +30,8 @@ func newListsStatusCommand() *cobra.Command {
 		Long: `Show the state of each list, or all details of one. The command asks the running
 gate. If none runs, it reads the lists from disk as a start would.
 
+LEFT OUT counts the lines that are not looked up: invalid and unsupported ones,
+and entries that may not count. With LIST the command says which.
 AGE is the time since the newest file of the list was changed, or since its URL
 was last read. HITS TODAY counts matches since midnight UTC. FILL and FPR are
 those of a filter with this list only.
@@ -216,11 +218,11 @@ func kindAndFamily(kind, family string) string {
 	return kind + ", " + family
 }
 
-const listColumns = "%-14s %-12s %11s %7s %6s %10s %7s %6s\n"
+const listColumns = "%-14s %-12s %10s %8s %6s %10s %7s %6s\n"
 
 // printListTable prints a line for each list, its source below, and what is wrong with it.
 func printListTable(w io.Writer, lists []admin.List) {
-	fmt.Fprintf(w, listColumns, "LIST", "FORMAT", "ENTRIES", "INVALID", "AGE", "HITS TODAY", "FILL", "FPR")
+	fmt.Fprintf(w, listColumns, "LIST", "FORMAT", "ENTRIES", "LEFT OUT", "AGE", "HITS TODAY", "FILL", "FPR")
 	for i := range lists {
 		l := &lists[i]
 		name := l.Name
@@ -237,7 +239,7 @@ func printListTable(w io.Writer, lists []admin.List) {
 		if l.HitsToday != nil {
 			today = text.Number(*l.HitsToday)
 		}
-		fmt.Fprintf(w, listColumns, name, formatText(l), text.Number(l.Entries), text.Number(l.Invalid),
+		fmt.Fprintf(w, listColumns, name, formatText(l), text.Number(l.Entries), text.Number(l.LeftOut()),
 			listAge(l, time.Now()), today, term.SmallText(l.FillRatio), term.SmallFPR(float64(l.FPR)))
 		fmt.Fprintf(w, "  %s%s%s\n", sourceText(l), keptBy(l), conditions(l))
 		printTrouble(w, l)
@@ -268,6 +270,9 @@ func printTrouble(w io.Writer, l *admin.List) {
 			what += ", its last good version serves"
 		}
 		term.PrintWrapped(w, "  "+what+": ", l.Error)
+	}
+	if l.ListsNobody != "" {
+		term.PrintWrapped(w, "  PROBLEM: ", l.ListsNobody)
 	}
 	if l.DNS != nil {
 		printDNSTrouble(w, l.DNS)

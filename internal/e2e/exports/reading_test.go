@@ -3,8 +3,10 @@ package exports
 import (
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -214,5 +216,98 @@ func TestReadDnsmasq(t *testing.T) {
 			t.Fatal(err)
 		}
 		return code == dnsmessage.RCodeNameError || code == dnsmessage.RCodeSuccess && answers == 0, true
+	}, nil)
+}
+
+// TestReadExim has Exim and the gate read a file for lsearch. Exim looks up the address and *@ with its
+// domain, then the domain. Of several *. the first line counts there, so the longest come first here.
+func TestReadExim(t *testing.T) {
+	t.Parallel()
+	d := dialect{format: "exim", match: "subtree", line: func(r *rand.Rand, user, name string) string {
+		pick := func(s ...string) string { return s[r.IntN(len(s))] }
+		return pick("", "", "*@", "*.", "*.", user+"@", user+"+t@") + pick(name, strings.ToUpper(name)) +
+			pick(": deny", ":reject", " : a text", ": defer", " refused", ":", ": accept", ": OK")
+	}}
+	groups := d.groups(5, decisions())
+	for i := range groups {
+		seen := map[string]bool{}
+		groups[i].entries = slices.DeleteFunc(groups[i].entries, func(line string) bool {
+			key := strings.TrimPrefix(strings.ToLower(strings.TrimRight(strings.Fields(line)[0], ":")), "*@")
+			key, _, _ = strings.Cut(key, ":")
+			defer func() { seen[key] = true }()
+			return seen[key]
+		})
+		slices.SortStableFunc(groups[i].entries, func(a, b string) int {
+			depth := func(line string) int {
+				key, _, _ := strings.Cut(strings.Fields(line)[0], ":")
+				if !strings.HasPrefix(key, "*.") {
+					return 100
+				}
+				return strings.Count(key, ".")
+			}
+			return depth(b) - depth(a)
+		})
+	}
+	l, file := d.read(t, groups)
+	content, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var senders, texts []string
+	for _, g := range groups {
+		for _, s := range g.senders {
+			senders = append(senders, s)
+			texts = append(texts, fmt.Sprintf("${lookup{%s}lsearch*@{/tmp/list}{found $value}{${lookup{%s}wildlsearch{/tmp/list}{found $value}{none}}}}", s, domainOf(s)))
+		}
+	}
+	said := map[string]string{}
+	for i, line := range harness.EximExpand(t, map[string]string{"list": string(content)}, texts) {
+		said[senders[i]] = strings.ToLower(line)
+	}
+	l.compareWith(t, func(sender string) (refused, asked bool) {
+		value, found := strings.CutPrefix(said[sender], "found")
+		value = strings.TrimSpace(value)
+		return found && value != "accept" && value != "ok", !strings.Contains(sender, "+") // Exim knows no tags
+	}, nil)
+}
+
+// TestReadSendmail has Sendmail and the gate read an access table.
+func TestReadSendmail(t *testing.T) {
+	t.Parallel()
+	d := dialect{format: "sendmail", match: "subtree", line: func(r *rand.Rand, user, name string) string {
+		pick := func(s ...string) string { return s[r.IntN(len(s))] }
+		return pick("", "From:", "from:") + pick(name, name, "."+name, user+"@"+name) + // docs/lists.md tells of user@
+			pick("\tREJECT", "  reject", "\t550 no", "\t450 later", "\tERROR:5.7.1:550 a text", "\tERROR:4.7.1:450 later", "\tERROR:\"550 5.7.1 a text\"",
+				"\tOK", "\tRELAY", "\tQUARANTINE:held", "\tgo away")
+	}}
+	groups := d.groups(6, decisions())
+	for i := range groups {
+		seen := map[string]bool{}
+		groups[i].entries = slices.DeleteFunc(groups[i].entries, func(line string) bool { // see docs/lists.md on From:
+			key := strings.TrimPrefix(strings.ToLower(strings.Fields(line)[0]), "from:")
+			defer func() { seen[key] = true }()
+			return seen[key]
+		})
+	}
+	l, file := d.read(t, groups)
+	content, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := harness.StartSendmailWithAccess(t, harness.FreeAddr(t), string(content), "FEATURE(`access_db', `hash -T<TMPF> /etc/mail/access')",
+		"FEATURE(`lookupdotdomain')")
+	client := harness.MustDial(t, s.Addr)
+	l.compareWith(t, func(sender string) (refused, asked bool) {
+		if strings.Contains(sender, "+") {
+			return false, false
+		}
+		reply, err := client.Ask("MAIL FROM:<" + sender + ">")
+		if err == nil && strings.HasPrefix(reply, "250") {
+			_, err = client.Ask("RSET")
+		}
+		if err != nil {
+			t.Fatalf("MAIL FROM:<%s>: %v", sender, err)
+		}
+		return !strings.HasPrefix(reply, "250"), true
 	}, nil)
 }

@@ -3,7 +3,9 @@ package harness
 import (
 	"cmp"
 	"net"
+	"os/exec"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -121,4 +123,23 @@ func StartExim(t testing.TB, o EximOptions) *ChrootServer {
 	}
 	s.startWhen(answers, "/usr/sbin/exim4", "-bdf", "-q1h")
 	return s
+}
+
+// EximExpand returns what Exim expands texts to, a line each. The files are in /tmp there.
+func EximExpand(t testing.TB, files map[string]string, texts []string) []string {
+	t.Helper()
+	s := newChrootServer(t, "exim")
+	s.Write("etc/exim4/exim4.conf", "primary_hostname = mx.example.org\nkeep_environment =\n")
+	for name, content := range files {
+		s.Write("tmp/"+name, content)
+	}
+	cmd := exec.Command("/usr/sbin/exim4", "-be")
+	cmd.Dir, cmd.SysProcAttr = "/", &syscall.SysProcAttr{Chroot: s.Root}
+	cmd.Stdin = strings.NewReader(strings.Join(texts, "\n") + "\n")
+	stdout, stderr, code := Run(t, cmd)
+	lines := strings.Split(strings.ReplaceAll(stdout, "> ", ""), "\n")
+	if code != 0 || len(lines) < len(texts) {
+		t.Fatalf("exim -be: exit code %d, %d lines for %d: %s%.1000s", code, len(lines), len(texts), stderr, stdout)
+	}
+	return lines[:len(texts)]
 }

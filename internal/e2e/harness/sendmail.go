@@ -15,6 +15,12 @@ var sendmailMC string
 // with more lines in sendmail.mc. It runs its queue every second.
 func StartSendmail(t testing.TB, nextHop string, lines ...string) *ChrootServer {
 	t.Helper()
+	return StartSendmailWithAccess(t, nextHop, "", lines...)
+}
+
+// StartSendmailWithAccess starts a Sendmail with an access database, /etc/mail/access, of that source.
+func StartSendmailWithAccess(t testing.TB, nextHop, access string, lines ...string) *ChrootServer {
+	t.Helper()
 	s := newChrootServer(t, "sendmail")
 	host, port, _ := net.SplitHostPort(s.Addr)
 	nextHost, nextPort, _ := net.SplitHostPort(nextHop)
@@ -25,6 +31,10 @@ func StartSendmail(t testing.TB, nextHop string, lines ...string) *ChrootServer 
 	s.directory("var/spool/mqueue", 0)
 	s.directory("var/run", 0)
 	s.Write("etc/mail/sendmail.cf", s.Run("/usr/bin/m4", "/etc/mail/sendmail.mc"))
+	if access != "" {
+		s.Write("etc/mail/access", access)
+		s.Run("/bin/sh", "-c", "/usr/sbin/makemap hash /etc/mail/access </etc/mail/access")
+	}
 	s.syslog()
 	s.start("/usr/libexec/sendmail/sendmail", "-bD", "-q1s")
 	return s

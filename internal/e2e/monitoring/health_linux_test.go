@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -116,4 +117,47 @@ func TestHealthNotAsked(t *testing.T) {
 	if out := g.Command(t, 2, "health"); !strings.Contains(out, "cannot query a gate at "+file) {
 		t.Errorf("it says %s", out)
 	}
+}
+
+// TestHealthListsNobody has lists with lines of which none lists anybody, and lists that are empty
+// on purpose.
+func TestHealthListsNobody(t *testing.T) {
+	t.Parallel()
+	g := harness.StartGate(t, harness.Setup{
+		Tables: `[[list]]
+name = "regexps"
+path = "regexps.txt"
+format = "postfix"
+[[list]]
+name = "servers"
+path = "servers.txt"
+format = "dnsmasq"
+[[list]]
+name = "comments"
+path = "comments.txt"
+[[list]]
+name = "new"
+managed = true
+`,
+		Files: map[string]string{
+			"blocked.txt":  "listed.example\n",
+			"regexps.txt":  "/bad/ REJECT\nworse.example DISCARD\n",
+			"servers.txt":  "server=/bad.example/127.0.0.1\nserver=/worse.example/192.0.2.1\n",
+			"comments.txt": "# nothing yet\n",
+		},
+	})
+	h := health(t, g, 1)
+	want := []string{
+		"list regexps: it lists nobody (lines left out: 2); check whether its format is right",
+		"list servers: it lists nobody (lines left out: 2, exceptions: 1); check whether its format is right",
+	}
+	if !slices.Equal(h.Lists.Problems, want) || !h.Mail.OK || !h.State.OK {
+		t.Errorf("%q, want %q", h.Lists.Problems, want)
+	}
+	harness.WriteFile(t, filepath.Join(g.Dir, "regexps.txt"), "/bad/ REJECT\nworse.example REJECT\n")
+	harness.WriteFile(t, filepath.Join(g.Dir, "servers.txt"), "address=/bad.example/\nserver=/sub.bad.example/192.0.2.1\n")
+	for list, want := range map[string]int{"regexps": 1, "servers": 2} { // and an exception before
+		harness.WaitFor(t, "list "+list, func() bool { return g.Status(t, list).Lists[0].Entries == want })
+	}
+	health(t, g, 0)
 }
