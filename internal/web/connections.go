@@ -9,13 +9,15 @@ import (
 
 // connections bounds the connections of a server. Strangers cannot keep users out by holding all of
 // them: a further one closes the oldest that is idle. If most of them answer, which strangers can
-// have them do slowly, it closes the oldest of those. One that is held stays.
+// have them do slowly, it closes the oldest of those. One that is held stays. The same number bounds
+// the requests that are answered at once, since HTTP/2 has several of them in a connection.
 type connections struct {
 	most int
 
-	mu   sync.Mutex
-	open map[*connection]bool
-	last uint64
+	mu       sync.Mutex
+	open     map[*connection]bool
+	last     uint64
+	requests int // that are answered in these
 }
 
 func newConnections(most int) *connections {
@@ -35,9 +37,26 @@ type connection struct {
 // Close closes the connection.
 func (c *connection) Close() error {
 	c.of.mu.Lock()
-	delete(c.of.open, c)
+	c.of.remove(c)
 	c.of.mu.Unlock()
 	return c.Conn.Close()
+}
+
+// answers counts n more requests that are answered, or fewer. The caller has the lock.
+func (c *connection) answers(n int) {
+	c.busy += n
+	if c.of.open[c] {
+		c.of.requests += n
+	}
+}
+
+// remove counts a connection no more, nor its requests, which end by themselves. The caller has
+// the lock.
+func (c *connections) remove(one *connection) {
+	if c.open[one] {
+		delete(c.open, one)
+		c.requests -= one.busy
+	}
 }
 
 type listener struct {
@@ -63,7 +82,7 @@ func (c *connections) add(conn net.Conn) *connection {
 	var surplus *connection
 	if len(c.open) > c.most {
 		surplus = c.surplus(one)
-		delete(c.open, surplus)
+		c.remove(surplus)
 	}
 	c.mu.Unlock()
 	if surplus != nil {
@@ -123,12 +142,28 @@ func Hold(r *http.Request) (release func()) {
 
 // Idle says that a request only waits, so that its connection counts as idle until again.
 func Idle(r *http.Request) (again func()) {
-	return count(r, func(c *connection, n int) { c.busy -= n })
+	return count(r, func(c *connection, n int) { c.answers(-n) })
 }
 
-// busy counts a request that is answered, until done.
+// busy counts a request that is answered, until done. If there are too many, the connection of
+// another one is closed.
 func busy(r *http.Request) (done func()) {
-	return count(r, func(c *connection, n int) { c.busy += n })
+	return count(r, func(c *connection, n int) {
+		c.answers(n)
+		if n < 0 || c.of.requests <= c.of.most {
+			return
+		}
+		var surplus *connection
+		for o := range c.of.open {
+			if o != c && o.busy > 0 && o.held == 0 {
+				surplus = older(surplus, o)
+			}
+		}
+		if surplus != nil {
+			c.of.remove(surplus)
+			_ = surplus.Conn.Close()
+		}
+	})
 }
 
 // count has 1 added to what it counts of a request's connection, and taken away by undo.

@@ -49,8 +49,16 @@ type Server struct {
 const (
 	timeout    = time.Minute
 	closeLimit = 2 * time.Second
-	streams    = 16 // requests at once in one connection of HTTP/2
 )
+
+// http2Limits bound what the server keeps of each connection of HTTP/2 before anybody reads it. By
+// default that is a MiB for a frame and one for all streams, which 256 strangers fill.
+var http2Limits = http.HTTP2Config{
+	MaxConcurrentStreams:          16,
+	MaxReadFrameSize:              16 << 10, // RFC 9113, section 4.2: the least
+	MaxReceiveBufferPerConnection: 64 << 10,
+	MaxReceiveBufferPerStream:     64 << 10,
+}
 
 // New returns a server that owns the socket. It does not serve yet.
 func New(o Options) *Server {
@@ -64,7 +72,7 @@ func New(o Options) *Server {
 		WriteTimeout:      timeout,
 		IdleTimeout:       2 * time.Minute, // longer than the usual scrape interval
 		MaxHeaderBytes:    32 << 10,
-		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: streams},
+		HTTP2:             &http2Limits,
 		ErrorLog:          slog.NewLogLogger(o.Log.Handler(), slog.LevelDebug),
 	}
 	s.http.RegisterOnShutdown(o.Pages.Close)
