@@ -2,12 +2,15 @@ package web
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"testing"
+	"time"
 
 	"spamgate/internal/socket"
 )
@@ -55,6 +58,7 @@ func serve(t *testing.T, o Options) (*Server, func() *client) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { c.Close() })
+		c.SetDeadline(time.Now().Add(30 * time.Second)) // one that waits for ever fails
 		<-accepted
 		return &client{c, bufio.NewReader(c)}
 	}
@@ -123,7 +127,7 @@ func TestOldestIdle(t *testing.T) {
 	}
 	wantClosed := func(what string, c *client) {
 		t.Helper()
-		if _, err := c.from.ReadByte(); err == nil {
+		if _, err := c.from.ReadByte(); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
 			t.Error(what + " is open")
 		}
 	}
