@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"spamgate/internal/text"
 )
 
 // route is one path and its method.
@@ -191,12 +193,7 @@ func (s *Server) audit(r *http.Request, record AuditRecord) (struct{}, error) {
 // read decodes the body of a request; an empty one means {}. If the body is invalid
 // it responds, and returns false.
 func (s *Server) read(w http.ResponseWriter, r *http.Request, into any) bool {
-	d := json.NewDecoder(r.Body)
-	d.DisallowUnknownFields()
-	err := d.Decode(into)
-	if err == nil && d.More() {
-		err = errors.New("something follows the JSON object")
-	}
+	err := text.DecodeJSON(r.Body, into)
 	var large *http.MaxBytesError
 	switch {
 	case err == nil, errors.Is(err, io.EOF):

@@ -136,6 +136,7 @@ func TestBadRequests(t *testing.T) {
 		{"POST", "/v1/lists/blocked/accept", "no JSON", 400, "invalid character"},
 		{"POST", "/v1/lists/blocked/accept", `{"sha265":"x"}`, 400, "sha265"},
 		{"POST", "/v1/lists/blocked/accept", `{"sha256":"x"} {}`, 400, "follows"},
+		{"POST", "/v1/lists/blocked/accept", `{"sha256":"x","sha256":"y"}`, 400, `"sha256" stands there twice`},
 		{"POST", "/v1/lists/blocked/accept", "", 409, "nothing is held"},
 		{"POST", "/v1/lists/other/accept", "", 404, "no such list"},
 		{"POST", "/v1/lists/blocked/accept", `{"why":"` + strings.Repeat("x", maxBody) + `"}`, 413, "larger than"},

@@ -1,16 +1,15 @@
 package console
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"slices"
 	"strconv"
 	"strings"
 
 	"spamgate/internal/accounts"
+	"spamgate/internal/text"
 )
 
 // operation is a route of the API, with what docs/openapi.json says about it.
@@ -116,18 +115,9 @@ func (p parameter) check(values []string) error {
 	return nil
 }
 
-// body reads the body of a request: one JSON object without unknown members.
+// body reads the body of a request: one JSON object without unknown or repeated members.
 func (x *exchange) body(into any) error {
-	d := json.NewDecoder(x.r.Body)
-	d.DisallowUnknownFields()
-	err := d.Decode(into)
-	if err == nil {
-		if _, err = d.Token(); err == nil {
-			err = errors.New("more than one value")
-		} else if errors.Is(err, io.EOF) {
-			err = nil
-		}
-	}
+	err := text.DecodeJSON(x.r.Body, into)
 	var tooLarge *http.MaxBytesError
 	if err == nil || errors.As(err, &tooLarge) {
 		return err

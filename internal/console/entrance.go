@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"spamgate/internal/accounts"
+	"spamgate/internal/web"
 )
 
 var entranceRoutes = []route{
@@ -55,7 +56,7 @@ func (x *exchange) login() error {
 		return err
 	}
 	f := loginForm{To: localPath(x.form("to")), Name: x.form("name")}
-	defer hold(x.r)() // the form is here, and few wait to have their passwords checked
+	defer web.Hold(x.r)() // the form is here, and few wait to have their passwords checked
 	session, err := x.console.Accounts.Login(x.r.Context(), f.Name, x.r.PostFormValue("password"), x.origin())
 	var limited *accounts.LimitedError
 	switch {

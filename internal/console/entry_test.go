@@ -252,6 +252,25 @@ func TestEntryEnd(t *testing.T) {
 	}
 }
 
+// TestKeyTwice refuses a body of which two readers could read two things, and changes nothing.
+func TestKeyTwice(t *testing.T) {
+	p := newParts(t, "")
+	token := addToken(t, p.Console)
+	for body, want := range map[string]string{
+		`{"entry": "x@a.example", "entry": "y@a.example"}`: `entry`,
+		`{"entry": "x@a.example", "ENTRY": "y@a.example"}`: `ENTRY`,
+	} {
+		r := httptest.NewRequest(http.MethodPost, "http://gate.example/api/v1/lists/allowed/entries", strings.NewReader(body))
+		response, answer := ask(p.Console, bearing(r, token))
+		if response.StatusCode != http.StatusBadRequest || !strings.Contains(answer, `the key \"`+want+`\" stands there twice`) {
+			t.Errorf("%s: %s %s", body, response.Status, answer)
+		}
+	}
+	if _, answer := ask(p.Console, bearing(get("/api/v1/lists/allowed"), token)); strings.Contains(answer, "a.example") {
+		t.Errorf("the list has an entry: %s", answer)
+	}
+}
+
 // TestEntryCountsLonger offers the help desk no button for an entry that others have let in for
 // longer.
 func TestEntryCountsLonger(t *testing.T) {

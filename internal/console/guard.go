@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"spamgate/internal/accounts"
+	"spamgate/internal/web"
 )
 
 // maxForm bounds the body of a request, except that of a message that is tried. maxLogin bounds that
@@ -95,7 +96,7 @@ func (c *Console) serve(rt route) http.Handler {
 				x.turnAway()
 				return
 			}
-			defer hold(r)()
+			defer web.Hold(r)()
 			leave, ok := c.requests.enter(x.who.Name)
 			if !ok {
 				x.fail(failure{http.StatusTooManyRequests, "Too many requests at once. Try again when they are answered."})

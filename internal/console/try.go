@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/netip"
@@ -122,8 +123,12 @@ func (x *exchange) tryMessage() error {
 	if err := x.parseForm(); err != nil {
 		return err
 	}
-	if err := x.r.ParseMultipartForm(maxTried + maxForm); err != nil && !errors.Is(err, http.ErrNotMultipart) {
+	var tooLarge *http.MaxBytesError
+	switch err := x.r.ParseMultipartForm(maxTried + maxForm); {
+	case errors.As(err, &tooLarge):
 		return err
+	case err != nil && !errors.Is(err, http.ErrNotMultipart): // malformed, cut off, or of too many parts
+		return invalid(fmt.Sprintf("The form cannot be read: %v.", err))
 	}
 	f := x.tryForm()
 	f.OfMessage = true

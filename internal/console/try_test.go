@@ -2,6 +2,7 @@ package console
 
 import (
 	"bytes"
+	"log/slog"
 	"mime/multipart"
 	"net/http"
 	"net/http/httptest"
@@ -89,6 +90,39 @@ func TestTryMessage(t *testing.T) {
 		p.tries <- struct{}{}
 	}
 	p.as("viewer", upload(t, []byte(listedMessage)), 503)
+}
+
+// TestTryBadForms sends forms that no page makes: they are the client's fault, and nothing in the log.
+func TestTryBadForms(t *testing.T) {
+	p := newTestLists(t, "", nil)
+	var log bytes.Buffer
+	p.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	var fields []string
+	for range 50_000 {
+		fields = append(fields, "a", "")
+	}
+	const boundary = "multipart/form-data; boundary=x"
+	for name, r := range map[string]*http.Request{
+		"50,000 parts": upload(t, []byte(listedMessage), fields...),
+		"cut off":      typed(boundary, "--x\r\nContent-Disposition: form-data; name=\"message\"\r\n\r\nFrom: a"),
+		"no part":      typed(boundary, "nothing"),
+		"no boundary":  typed("multipart/form-data", "--x--\r\n"),
+	} {
+		if _, body := p.as("viewer", r, 400); !strings.Contains(body, "The form cannot be read: ") {
+			t.Errorf("%s: %s", name, mainOf(body))
+		}
+	}
+	if log.Len() > 0 {
+		t.Errorf("the log has %.1000s", log.String())
+	}
+}
+
+// typed returns a request with a message to try, whose body has a type.
+func typed(contentType, body string) *http.Request {
+	r := httptest.NewRequest(http.MethodPost, "http://gate.example/try", strings.NewReader(body))
+	r.Header.Set("Content-Type", contentType)
+	r.Header.Set("Sec-Fetch-Site", "same-origin")
+	return r
 }
 
 func TestSettings(t *testing.T) {

@@ -376,6 +376,125 @@ func TestAwaitNew(t *testing.T) {
 	})
 }
 
+// mirror is a server between a publisher and those who fetch, which answers each question for a
+// signature at once, each time with another identifier. Change may replace the signature.
+func (p *publisher) mirror(change func(n int, waits bool, signature string) string) http.HandlerFunc {
+	n := 0 // one question comes after the other
+	return func(w http.ResponseWriter, r *http.Request) {
+		if !strings.HasSuffix(r.URL.Path, sig) {
+			p.serve(w, r)
+			return
+		}
+		waits := r.Header.Get("Prefer") != preferNow
+		r.Header.Del("If-None-Match")
+		answer := httptest.NewRecorder()
+		p.serve(answer, r)
+		n++
+		w.Header().Set("Preference-Applied", "wait=50")
+		w.Header().Set("ETag", fmt.Sprintf(`"%d"`, n))
+		io.WriteString(w, change(n, waits, answer.Body.String()))
+	}
+}
+
+// TestSameSignature has a mirror that sends the signature of the copy again, under another name.
+// It is not verified again: the whole copy is read for that, as the change of the copy below shows,
+// which a verification would find, and a confirmation by 304 would not either.
+func TestSameSignature(t *testing.T) {
+	for name, change := range map[string]func(n int, waits bool, signature string) string{
+		"the same bytes":            func(_ int, _ bool, signature string) string { return signature },
+		"another untrusted comment": func(n int, _ bool, signature string) string { return recomment(n, signature) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPublisher(t, withTLS)
+			p.publish(t, list(0))
+			p.fetch(t)
+			p.handler.set(p.mirror(change))
+			info, err := os.Stat(p.source.Copy)
+			if err != nil {
+				t.Fatal(err)
+			}
+			changed := strings.Replace(list(0), "user1@", "user2@", 1)
+			write(t, p.source.Copy, changed)
+			if err := os.Chtimes(p.source.Copy, info.ModTime(), info.ModTime()); err != nil {
+				t.Fatal(err)
+			}
+			if s := p.wantFetch(t, changed, sig); !s.NotModified {
+				t.Errorf("%+v", s)
+			}
+			p.now = p.now.Add(40 * time.Minute)
+			p.publish(t, list(0)) // signed again: that is verified, and the copy repaired
+			if _, err := p.fetcher.Fetch(t.Context(), p.source); !errors.Is(err, ErrSignature) {
+				t.Errorf("another signature of the changed copy: %v, want %v", err, ErrSignature)
+			}
+		})
+	}
+}
+
+// recomment writes another untrusted comment into a signature.
+func recomment(n int, signature string) string {
+	_, rest, _ := strings.Cut(signature, "\n")
+	return fmt.Sprintf("untrusted comment: %d\n%s", n, rest)
+}
+
+// TestWaitInVain has mirrors that answer each wait at once, and wants a gate that asks ever less
+// often, and has the next version soon.
+func TestWaitInVain(t *testing.T) {
+	for name, change := range map[string]func(older, signature string) func(n int, waits bool, now string) string{
+		"the same signature": func(_, _ string) func(int, bool, string) string {
+			return func(_ int, _ bool, now string) string { return now }
+		},
+		"another untrusted comment": func(_, _ string) func(int, bool, string) string {
+			return func(n int, _ bool, now string) string { return recomment(n, now) }
+		},
+		"an older signature for those who wait": func(older, signature string) func(int, bool, string) string {
+			return func(_ int, waits bool, now string) string {
+				if waits && now == signature {
+					return older
+				}
+				return now
+			}
+		},
+		"an older signature, in turn": func(older, signature string) func(int, bool, string) string {
+			return func(n int, _ bool, now string) string {
+				if n%2 == 0 && now == signature {
+					return older
+				}
+				return now
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := newPublisher(t, newBubbleFixture)
+				p.source.Refresh = 24 * time.Hour
+				p.list.Expires = 100 * time.Hour
+				older := p.publish(t, list(0))
+				p.now = p.now.Add(60 * time.Hour)
+				time.Sleep(60 * time.Hour)
+				newer := p.publish(t, list(0))
+				if newer.What != publish.Signed {
+					t.Fatalf("published twice, the second time %v", newer.What)
+				}
+				p.handler.set(p.mirror(change(string(older.Signature), string(newer.Signature))))
+				p.fetcher.Update([]Source{p.source})
+				time.Sleep(10 * time.Minute)
+				p.wantCopy(t, list(0))
+				asked := p.asked()
+				if len(asked) < 10 || len(asked) > 80 {
+					t.Fatalf("%d questions in ten minutes", len(asked))
+				}
+				p.now = p.now.Add(time.Hour)
+				time.Sleep(time.Hour)
+				p.publish(t, list(1))
+				time.Sleep(90 * time.Minute)
+				p.wantCopy(t, list(1))
+				p.fetcher.Close()
+				p.fixture.server.CloseClientConnections()
+			})
+		})
+	}
+}
+
 // TestPublicationState wants what a fetch knows to survive a new start.
 func TestPublicationState(t *testing.T) {
 	p := newPublisher(t, withTLS)

@@ -19,6 +19,12 @@ type loop struct {
 
 	logged string // failureText of the failure that was logged
 	seen   string // the server's identifier of the signature that ended a wait last
+
+	// woken means that a wait has ended because the server said that there is news, known is
+	// the sum of the copy's signature, and inVain counts such waits since that has changed.
+	woken  bool
+	known  string
+	inVain int
 }
 
 // Update sets the sources that are refreshed in the background. A source that has not

@@ -2,6 +2,7 @@ package fetch
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -179,9 +180,9 @@ func (f *Fetcher) checkSignature(s Source, key *publicKey, signed signature, dig
 	if c.Sequence != 0 {
 		now.Sequence = c.Sequence
 	}
-	now.Named, now.Signature, now.Waits = false, "", false
+	now.Named, now.Signature, now.SignatureSum, now.Waits = false, "", "", false
 	if c.SHA256 == now.SHA256 {
-		now.Named, now.Signature, now.Waits = true, signed.etag, signed.waits
+		now.Named, now.Signature, now.SignatureSum, now.Waits = true, signed.etag, signed.sum(), signed.waits
 	}
 	return nil
 }
@@ -213,6 +214,21 @@ func (s signature) says() (trusted, error) {
 		return trusted{}, errNoSignature
 	}
 	return parseComment(text.TrustedComment)
+}
+
+// sum returns the sum of all that the key has signed in a signature, so without the untrusted
+// comment, which a mirror can change. It is empty if this is not a signature.
+func (s signature) sum() string {
+	var signed minisign.Signature
+	if signed.UnmarshalText(s.text) != nil {
+		return ""
+	}
+	signed.UntrustedComment = ""
+	text, err := signed.MarshalText()
+	if err != nil {
+		return ""
+	}
+	return fmt.Sprintf("%x", sha256.Sum256(text))
 }
 
 // signature fetches the signature at a URL.

@@ -44,10 +44,12 @@ type state struct {
 
 	// Named means that the copy's signature names the sum of the list, so that it shows
 	// whether there is a new version. Signature is the server's identifier of it then, and
-	// Waits means that the server can answer when there is a new one.
-	Named     bool   `json:"named,omitempty"`
-	Signature string `json:"signature,omitempty"`
-	Waits     bool   `json:"waits,omitempty"`
+	// Waits means that the server can answer when there is a new one. SignatureSum is
+	// signature.sum of it.
+	Named        bool   `json:"named,omitempty"`
+	Signature    string `json:"signature,omitempty"`
+	SignatureSum string `json:"signature_sum,omitempty"`
+	Waits        bool   `json:"waits,omitempty"`
 
 	// Torn is the sum of a later version that was refused with ErrTorn.
 	Torn string `json:"torn,omitempty"`

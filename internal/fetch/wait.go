@@ -16,7 +16,7 @@ const (
 	preferNow   = "wait=0"
 
 	// leastWait is the time between a fetch and the next question. It doubles twice with
-	// each failed fetch, and once with each failed question in a row.
+	// each failed fetch, and once with each failed question or wait without news in a row.
 	leastWait = 200 * time.Millisecond
 	mostWait  = 10 * time.Second
 )
@@ -40,22 +40,29 @@ func (l *loop) rest(ctx context.Context, status Status) {
 	ctx, cancel := context.WithDeadline(ctx, status.NextTry)
 	defer cancel()
 	st, err := loadState(l.source)
-	if err == nil && st.Waits && pause(ctx, leastWait<<min(2*status.Failures, 16)) {
-		l.awaitNew(ctx, st.Signature)
+	switch {
+	case st.SignatureSum != l.known:
+		l.known, l.inVain = st.SignatureSum, 0
+	case l.woken:
+		l.inVain++
+	}
+	l.woken = false
+	if err == nil && st.Waits && pause(ctx, leastWait<<min(max(2*status.Failures, l.inVain), 16)) {
+		l.woken = l.awaitNew(ctx, st)
 		return
 	}
 	<-ctx.Done()
 }
 
-// awaitNew returns when the server has a signature that is neither that of the copy nor the
-// one that ended the wait before, or at the end of the context.
-func (l *loop) awaitNew(ctx context.Context, known string) {
+// awaitNew waits until the server has a signature that is neither that of the copy nor the
+// one that ended the wait before, or for the end of the context. It reports whether there is one.
+func (l *loop) awaitNew(ctx context.Context, known state) bool {
 	_, signatureURL, err := l.source.parse()
 	if err != nil {
 		<-ctx.Done()
-		return
+		return false
 	}
-	seen, failures := known, 0
+	seen, failures := known.Signature, 0
 	if l.seen != "" {
 		seen = l.seen
 	}
@@ -74,15 +81,16 @@ func (l *loop) awaitNew(ctx context.Context, known string) {
 			failures = 0
 		case !signed.waits || signed.etag == "":
 			<-ctx.Done() // the next fetch learns what the server can do now
-			return
-		case signed.etag != seen:
+			return false
+		case signed.etag != seen && signed.sum() != known.SignatureSum:
 			l.seen = signed.etag
-			return
+			return true
 		default:
-			failures++ // it ignores the condition
+			failures++ // it ignores the condition, or has another name for the same signature
+			seen = signed.etag
 		}
 		if !pause(ctx, min(leastWait<<min(failures, 16), mostWait)) {
-			return
+			return false
 		}
 	}
 }

@@ -70,7 +70,7 @@ type Member struct {
 	denied   map[string]bool // what it has not permitted: the first parts of subjects
 	clash    string          // who else uses the name
 	rewatch  bool            // the bucket of the lists was put back: the watches wait for what was in it
-	flood    string          // what there is too much of in the members' bucket
+	flooded  time.Time       // when there was too much in the members' bucket
 	clock    time.Duration   // the servers' clock minus the own
 	lists    map[string]*list
 	leases   map[string]*lease
@@ -83,6 +83,7 @@ type Member struct {
 	stateLogged time.Time  // when it was last logged that a value is not used; guarded by stateMu
 
 	presenceRevision   uint64 // used by one goroutine
+	alone              int    // signs of life since another process wrote its own; used by the same
 	failures, patience int    // of session, see goElsewhere
 }
 

@@ -57,8 +57,8 @@ func (m *Member) Members(ctx context.Context) ([]Presence, error) {
 				continue
 			}
 			m.mu.Lock()
-			if m.flood = ""; ok && e != nil {
-				m.flood = fmt.Sprintf("there are more signs of life than %d members give: somebody with the credentials of the fleet writes them; replace the credentials on all gates and servers", maxMembers)
+			if m.flooded = (time.Time{}); ok && e != nil {
+				m.flooded = time.Now()
 			}
 			m.mu.Unlock()
 			return all.sorted(), nil

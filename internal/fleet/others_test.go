@@ -149,6 +149,9 @@ func TestCopiedGate(t *testing.T) {
 	}
 	b.start()
 	eventually(t, "both say so", func() bool { return a.Status().Clash != "" && b.Status().Clash != "" })
+	b.nc.Close() // it is killed
+	b.Member.Close()
+	eventually(t, "the one that is left says so no more", func() bool { return a.Status().Clash == "" })
 }
 
 // TestAsk asks all members. One of them cannot answer, and one does not.

@@ -114,8 +114,12 @@ func (m *Member) putPresence(ctx context.Context, kv jetstream.KeyValue, value [
 	}
 	revision, err := kv.Update(ctx, key, value, m.presenceRevision)
 	if !errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
+		if m.alone++; err == nil && m.alone > 2 { // another process with the key would have written since
+			m.noteClash("")
+		}
 		return revision, err
 	}
+	m.alone = 0
 	if !m.mayWrite() { // it may have expired; a reader must not read what it writes
 		return kv.Put(ctx, key, value)
 	}
@@ -125,13 +129,18 @@ func (m *Member) putPresence(ctx context.Context, kv jetstream.KeyValue, value [
 	if err == nil && json.Unmarshal(entry.Value(), &other) == nil && other.Run != m.run {
 		clash = "another process uses this gate's name and a copy of its state directory"
 	}
-	m.mu.Lock()
-	m.clash = clash
-	m.mu.Unlock()
+	m.noteClash(clash)
 	if clash != "" {
 		m.log.Error("two gates have one name and one state directory", "name", m.o.Name)
 	}
 	return kv.Put(ctx, key, value)
+}
+
+// noteClash notes which other process uses the key of this one; "": none does.
+func (m *Member) noteClash(clash string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.clash = clash
 }
 
 func (m *Member) presence() *Presence {

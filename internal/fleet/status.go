@@ -1,6 +1,9 @@
 package fleet
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // Status is the state of the member, as it knows it without asking anybody.
 type Status struct {
@@ -26,6 +29,9 @@ type Status struct {
 	Panics    int64 `json:"panics"`
 }
 
+// floodAge is how long it is said that there are too many signs of life, unless Members looks again.
+const floodAge = time.Minute
+
 // Status returns the state of the member.
 func (m *Member) Status() Status {
 	s := Status{
@@ -41,8 +47,8 @@ func (m *Member) Status() Status {
 	} else if err := m.reason(); err != nil {
 		s.Trouble = err.Error()
 	}
-	if m.flood != "" {
-		s.Warnings = append(s.Warnings, m.flood)
+	if time.Since(m.flooded) < floodAge {
+		s.Warnings = append(s.Warnings, fmt.Sprintf("there are more signs of life than %d members give: somebody with the credentials of the fleet writes them; replace the credentials on all gates and servers", maxMembers))
 	}
 	s.ReadOnly, s.Clash, s.Clock = m.readOnly != nil, m.clash, -m.clock
 	return s

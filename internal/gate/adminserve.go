@@ -2,9 +2,7 @@ package gate
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
-	"net"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -12,18 +10,16 @@ import (
 	"spamgate/internal/admin"
 	"spamgate/internal/atomicfile"
 	"spamgate/internal/config"
-	"spamgate/internal/setup"
 	"spamgate/internal/socket"
 	"spamgate/internal/unixsocket"
+	"spamgate/internal/web"
 )
 
 // adminServers are the servers for questions about the running gate. Each is nil if it is
 // not configured.
 type adminServers struct {
-	socket  *admin.Server
-	metrics *metricsServer
-	console *webServer
-	publish *webServer
+	socket *admin.Server
+	web    [webServers]*web.Server
 }
 
 // adminServers returns the gate's servers, none before the gate is open.
@@ -46,16 +42,13 @@ func (g *gate) openAdmin(c *config.Config, old adminServers, takeOver bool) (end
 	} else {
 		g.keepSocket()
 	}
-	if old.metrics == nil || was.MetricsAddr != c.Admin.MetricsAddr {
-		if end.metrics, err = g.openMetrics(c); err != nil {
+	for i, kind := range webKinds {
+		if old.web[i] != nil && kind.addr(g.config) == kind.addr(c) {
+			continue
+		}
+		if end.web[i], err = g.openWeb(c, i); err != nil {
 			return old, errors.Join(err, end.discard(old))
 		}
-	}
-	if end.console, err = g.openConsole(c, old.console); err != nil {
-		return old, errors.Join(err, end.discard(old))
-	}
-	if end.publish, err = g.openPublish(c, old.publish); err != nil {
-		return old, errors.Join(err, end.discard(old))
 	}
 	return end, nil
 }
@@ -122,38 +115,6 @@ func (g *gate) openSocket(c *config.Config, takeOver bool) (*admin.Server, error
 // isDefaultSocket reports whether the admin socket has the default path.
 func isDefaultSocket(c *config.Config) bool { return c.Admin.Socket == c.State.DefaultSocket() }
 
-// openMetrics opens the server for Prometheus, or returns nil if none is configured.
-func (g *gate) openMetrics(c *config.Config) (*metricsServer, error) {
-	if c.Admin.MetricsAddr == "" {
-		return nil, nil
-	}
-	addr, err := net.ResolveTCPAddr("tcp", c.Admin.MetricsAddr)
-	if err != nil {
-		return nil, c.Fault("admin.metrics_addr", fmt.Sprintf("%q: %v", c.Admin.MetricsAddr, err), socket.WrongName)
-	}
-	l := g.metricsPassed
-	g.metricsPassed = nil
-	if l == nil {
-		if l, err = net.ListenTCP("tcp", addr); err != nil {
-			return nil, setup.ListenFault(c, "admin.metrics_addr", err)
-		}
-	}
-	g.log.Info("metrics", "addr", l.Addr().String())
-	return serveMetrics(l, socket.SocketKey(addr), g.metrics.handler(), admin.Probes(g.answers.Ready), g.log), nil
-}
-
-// takeMetrics takes the socket for metrics from the predecessor, if it had one.
-func takeMetrics(c *config.Config, in *socket.Inherited) (net.Listener, error) {
-	if c.Admin.MetricsAddr == "" {
-		return nil, nil
-	}
-	addr, err := net.ResolveTCPAddr("tcp", c.Admin.MetricsAddr)
-	if err != nil {
-		return nil, c.Fault("admin.metrics_addr", fmt.Sprintf("%q: %v", c.Admin.MetricsAddr, err), socket.WrongName)
-	}
-	return in.Listener(addr), nil
-}
-
 // keepSocket recreates the admin socket if a successor took it over and then failed.
 func (g *gate) keepSocket() {
 	socket := g.adminServers().socket
@@ -168,14 +129,10 @@ func (g *gate) keepSocket() {
 // held returns the sockets to hand over. The admin socket is a file, which the successor
 // replaces.
 func (e adminServers) held() (held []socket.Inheritable) {
-	if e.metrics != nil {
-		held = append(held, socket.Inheritable{Key: e.metrics.key, Socket: e.metrics.listener})
-	}
-	if e.console != nil {
-		held = append(held, e.console.open.Inheritable()...)
-	}
-	if e.publish != nil {
-		held = append(held, e.publish.open.Inheritable()...)
+	for _, s := range e.web {
+		if s != nil {
+			held = append(held, s.Open.Inheritable()...)
+		}
 	}
 	return held
 }
@@ -183,14 +140,10 @@ func (e adminServers) held() (held []socket.Inheritable) {
 // retire stops accepting clients of the sockets that were handed over.
 func (e adminServers) retire() error {
 	var errs []error
-	if e.metrics != nil {
-		errs = append(errs, e.metrics.retire())
-	}
-	if e.console != nil {
-		errs = append(errs, e.console.retire())
-	}
-	if e.publish != nil {
-		errs = append(errs, e.publish.retire())
+	for _, s := range e.web {
+		if s != nil {
+			errs = append(errs, s.Retire())
+		}
 	}
 	return errors.Join(errs...)
 }
@@ -201,14 +154,10 @@ func (e adminServers) discard(old adminServers) error {
 	if e.socket != nil && e.socket != old.socket {
 		errs = append(errs, e.socket.Close())
 	}
-	if e.metrics != nil && e.metrics != old.metrics {
-		errs = append(errs, e.metrics.Close())
-	}
-	if e.console != nil && e.console != old.console {
-		errs = append(errs, e.console.Close())
-	}
-	if e.publish != nil && e.publish != old.publish {
-		errs = append(errs, e.publish.Close())
+	for i, s := range e.web {
+		if s != nil && s != old.web[i] {
+			errs = append(errs, s.Close())
+		}
 	}
 	return errors.Join(errs...)
 }
@@ -220,18 +169,14 @@ func (e adminServers) close() error { return e.discard(adminServers{}) }
 func (g *gate) replaceAdmin(end adminServers) {
 	old := g.adminServers()
 	g.admin.Store(&end)
-	if s := end.console; s != nil {
-		s.certs.Store(g.consoleCerts)
-		if s != old.console {
-			s.serve()
-			g.announceConsole()
+	for i, s := range end.web {
+		if s == nil {
+			continue
 		}
-	}
-	if s := end.publish; s != nil {
-		s.certs.Store(g.publishCerts)
-		if s != old.publish {
-			s.serve()
-			g.log.Info("published lists", "addr", s.open.Addr())
+		s.Certs.Store(webKinds[i].certs(g))
+		if s != old.web[i] {
+			s.Serve()
+			webKinds[i].announce(g, s)
 		}
 	}
 	if err := old.discard(end); err != nil {

@@ -90,11 +90,11 @@ func (g *gate) welcome(stats blocklist.SetStats, addrs []string) {
 		term.PrintParts(w, label, report.DescribeDoor(g.config, d.shown()))
 		label = ""
 	}
-	if s := g.adminServers().console; s != nil {
-		report.PrintConsole(w, g.config, s.open.Addr())
+	if s := g.adminServers().web[consoleServer]; s != nil {
+		report.PrintConsole(w, g.config, s.Open.Addr())
 	}
-	if s := g.adminServers().publish; s != nil {
-		report.PrintPublish(w, g.config, s.open.Addr())
+	if s := g.adminServers().web[publishServer]; s != nil {
+		report.PrintPublish(w, g.config, s.Open.Addr())
 	}
 	report.PrintLimits(w, g.config)
 	report.PrintNextHops(w, g.config)

@@ -1,7 +1,6 @@
 package gate
 
 import (
-	"errors"
 	"slices"
 
 	"spamgate/internal/certs"
@@ -11,46 +10,11 @@ import (
 	"spamgate/internal/recipients"
 	"spamgate/internal/setup"
 	"spamgate/internal/socket"
+	"spamgate/internal/web"
 )
 
-// takeConsole takes the console's socket from the predecessor, if it had one.
-func takeConsole(c *config.Config, in *socket.Inherited) (socket.DoorAddr, error) {
-	if c.Console.Addr == "" {
-		return socket.DoorAddr{}, nil
-	}
-	return socket.ResolveConsole(c, in)
-}
-
-// openConsole opens the console if it is configured, and keeps that of old if it has the same
-// address. It does not serve yet.
-func (g *gate) openConsole(c *config.Config, old *webServer) (*webServer, error) {
-	switch {
-	case c.Console.Addr == "":
-		return nil, nil
-	case old != nil && g.config.Console.Addr == c.Console.Addr:
-		return old, nil
-	}
-	addr := g.consolePassed
-	g.consolePassed = socket.DoorAddr{}
-	if addr.Of == "" { // a reload has set the address
-		var err error
-		if addr, err = socket.ResolveConsole(c, nil); err != nil {
-			return nil, err
-		}
-	}
-	open, err := addr.Open()
-	if err != nil {
-		return nil, setup.ListenFault(c, addr.Of, err)
-	}
-	pages, err := g.newConsole(c, open)
-	if err != nil {
-		return nil, errors.Join(err, open.Close())
-	}
-	return newWebServer("the console is served no more", open, pages, setup.ConsoleConnections, g.log), nil
-}
-
 // newConsole makes the pages for a socket.
-func (g *gate) newConsole(c *config.Config, open *socket.OpenDoor) (*console.Console, error) {
+func (g *gate) newConsole(c *config.Config, open *socket.OpenDoor) (web.Pages, error) {
 	_, unix := c.Console.Unix()
 	return console.New(console.Options{
 		Config: func() *config.Config { return g.answers.now.Load().config },
@@ -111,12 +75,8 @@ func closeOther(r, inUse *certs.Reloader) error {
 
 // announceConsole logs where the console is, and why nobody could log in.
 func (g *gate) announceConsole() {
-	end := g.adminServers()
-	if end.console == nil {
-		return
-	}
-	url := g.config.Console.Base(end.console.open.Addr()).String()
-	g.log.Info("console", "url", url, "addr", end.console.open.Addr())
+	addr := g.adminServers().web[consoleServer].Open.Addr()
+	g.log.Info("console", "url", g.config.Console.Base(addr).String(), "addr", addr)
 	switch n, err := g.accounts.Check(); {
 	case err != nil:
 		g.log.Warn("nobody can log in to the console", "error", err)
@@ -128,15 +88,15 @@ func (g *gate) announceConsole() {
 // ownConsole makes this process the owner of the console's unix socket, with the mode that is
 // configured.
 func (g *gate) ownConsole() {
-	s := g.adminServers().console
+	s := g.adminServers().web[consoleServer]
 	if s == nil {
 		return
 	}
-	if !s.open.InPlace() {
-		g.log.Warn("the file of the console's socket is gone, so that nobody can reach it: SIGUSR2 or a restart makes it again", "addr", s.open.Addr())
+	if !s.Open.InPlace() {
+		g.log.Warn("the file of the console's socket is gone, so that nobody can reach it: SIGUSR2 or a restart makes it again", "addr", s.Open.Addr())
 		return
 	}
-	if err := s.open.Own(g.config.Console.Mode()); err != nil {
-		g.log.Warn("the console's socket keeps its mode", "addr", s.open.Addr(), "error", err)
+	if err := s.Open.Own(g.config.Console.Mode()); err != nil {
+		g.log.Warn("the console's socket keeps its mode", "addr", s.Open.Addr(), "error", err)
 	}
 }

@@ -198,11 +198,16 @@ func (f *fleetPart) notePin(list string, err error) error {
 	return err
 }
 
-// pinProblems returns which pins are not obeyed, in words.
+// pinProblems returns which pins are not obeyed, in words. Those of lists that are shared no more
+// are no problems.
 func (f *fleetPart) pinProblems() (problems []string) {
+	c := f.config()
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, list := range slices.Sorted(maps.Keys(f.unobeyed)) {
+		if i := setup.ListIndex(c, list); i < 0 || !c.Lists[i].Fleet {
+			continue
+		}
 		problems = append(problems, fmt.Sprintf("list %s is pinned in the fleet, but not here: %s", list, f.unobeyed[list]))
 	}
 	return problems

@@ -61,28 +61,34 @@ func (f *fleetPart) report() json.RawMessage {
 
 // status returns the state of the fleet as this gate sees it.
 func (f *fleetPart) status(ctx context.Context) admin.Fleet {
-	s := f.own()
 	m := f.now()
 	if m == nil {
-		return s
+		return f.own()
 	}
 	ctx, cancel := context.WithTimeout(ctx, fleetAnswerTime)
 	defer cancel()
 	members, err := m.Members(ctx)
+	s := f.own() // after what Members has found
 	if err != nil {
 		s.MembersError = err.Error()
 	}
 	s.Members = members
-	own := func(p fleet.Presence) bool { return p.Name == s.Name }
-	if i := slices.IndexFunc(members, own); i >= 0 && !slices.ContainsFunc(members[i+1:], own) {
-		members[i].Lists = s.Lists // the sign of life is some seconds old
-	}
+	renewOwn(members, &s, f.report())
 	s.Problems = append(s.Problems, fleet.Problems(members)...)
 	s.Problems = append(s.Problems, reported(members)...)
 	s.Problems = append(s.Problems, saidOfServers(members, s.Name, func(of *fleet.ServerStatus) []string { return of.Problems })...)
 	s.Notes = append(s.Notes, saidOfServers(members, s.Name, func(of *fleet.ServerStatus) []string { return of.Notes })...)
 	s.Notes = append(s.Notes, fleet.Notes(members)...)
 	return s
+}
+
+// renewOwn replaces what this gate's sign of life said some seconds ago by what is so now: a problem
+// may have gone.
+func renewOwn(members []fleet.Presence, s *admin.Fleet, report json.RawMessage) {
+	own := func(p fleet.Presence) bool { return p.Name == s.Name }
+	if i := slices.IndexFunc(members, own); i >= 0 && !slices.ContainsFunc(members[i+1:], own) {
+		members[i].Lists, members[i].Clash, members[i].Report = s.Lists, s.Clash, report
+	}
 }
 
 // saidOfServers returns what the servers in other gates say, as said returns it of each.

@@ -22,6 +22,7 @@ import (
 	"spamgate/internal/report"
 	"spamgate/internal/setup"
 	"spamgate/internal/socket"
+	"spamgate/internal/web"
 )
 
 // publisher publishes the lists that others fetch from the gate, whenever one has another
@@ -311,7 +312,7 @@ func (p *publisher) newServer(c *config.Config, tokens []string) *publishedPages
 	return &publishedPages{s, p}
 }
 
-// publishedPages implements webPages.
+// publishedPages implements web.Pages.
 type publishedPages struct {
 	*publish.Server
 	publisher *publisher
@@ -326,40 +327,13 @@ func (s *publishedPages) Close() {
 	s.Server.Close()
 }
 
-// takePublish takes the socket for published lists from the predecessor, if it had one.
-func takePublish(c *config.Config, in *socket.Inherited) (socket.DoorAddr, error) {
-	if c.Publish.Addr == "" {
-		return socket.DoorAddr{}, nil
-	}
-	return socket.ResolvePublish(c, in)
-}
-
-// openPublish opens the server for published lists if it is configured, and keeps that of old if
-// it has the same address. It does not serve yet.
-func (g *gate) openPublish(c *config.Config, old *webServer) (*webServer, error) {
-	switch {
-	case c.Publish.Addr == "":
-		return nil, nil
-	case old != nil && g.config.Publish.Addr == c.Publish.Addr:
-		return old, nil
-	}
-	addr := g.publishPassed
-	g.publishPassed = socket.DoorAddr{}
-	if addr.Of == "" { // a reload has set the address
-		var err error
-		if addr, err = socket.ResolvePublish(c, nil); err != nil {
-			return nil, err
-		}
-	}
-	open, err := addr.Open()
-	if err != nil {
-		return nil, setup.ListenFault(c, addr.Of, err)
-	}
+// newPublished makes the pages with the published lists.
+func (g *gate) newPublished(c *config.Config, _ *socket.OpenDoor) (web.Pages, error) {
 	tokens, err := publish.ReadTokens(c.Publish.Tokens)
 	if err != nil {
-		return nil, errors.Join(err, open.Close())
+		return nil, err
 	}
-	return newWebServer("published lists are served no more", open, g.publisher.newServer(c, tokens), setup.PublishConnections, g.log), nil
+	return g.publisher.newServer(c, tokens), nil
 }
 
 // publishCertificates opens the certificates for published lists. It returns the present ones if

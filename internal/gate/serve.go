@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"net"
 	"os"
 	"os/signal"
 	"runtime"
@@ -96,10 +95,8 @@ type gate struct {
 
 	starting *admin.Server // the admin socket of a gate that waits for its fleet; nil: there is none
 
-	metricsPassed net.Listener    // the socket for metrics, from the predecessor
-	consolePassed socket.DoorAddr // where the console is to be opened, or is open
-	publishPassed socket.DoorAddr // the same for published lists
-	takesOver     bool            // there is a predecessor
+	webPassed [webServers]socket.DoorAddr // where they are to be opened, or are open
+	takesOver bool                        // there is a predecessor
 
 	accounts     *accounts.Store // of the console
 	consoleCerts *certs.Reloader // nil without TLS
@@ -155,14 +152,13 @@ func newGate(ctx context.Context, c *config.Config, in *socket.Inherited, stderr
 		return g, err
 	}
 	g.takesOver = in != nil
-	if g.metricsPassed, err = takeMetrics(c, in); err != nil {
-		return g, err
-	}
-	if g.consolePassed, err = takeConsole(c, in); err != nil {
-		return g, err
-	}
-	if g.publishPassed, err = takePublish(c, in); err != nil {
-		return g, err
+	for i, kind := range webKinds {
+		if kind.addr(c) == "" {
+			continue
+		}
+		if g.webPassed[i], err = kind.resolve(c, in); err != nil {
+			return g, err
+		}
 	}
 	if err := in.CloseRest(); err != nil {
 		return g, err
@@ -381,9 +377,6 @@ func (g *gate) close() {
 	g.closeStarting()
 	g.closing("the admin socket", g.adminServers().close())
 	g.closing("the doors", g.closeDoors())
-	if g.metricsPassed != nil {
-		g.closing("the metrics socket", g.metricsPassed.Close())
-	}
 	g.closing("the console's certificates", closeOther(g.consoleCerts, nil))
 	if g.publisher != nil {
 		g.publisher.stop()

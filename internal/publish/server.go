@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"spamgate/internal/atomicfile"
+	"spamgate/internal/web"
 )
 
 const (
@@ -188,6 +189,7 @@ func (s *Server) await(r *http.Request, now *served, wait time.Duration) {
 	default:
 		return
 	}
+	defer web.Idle(r)()
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	select {

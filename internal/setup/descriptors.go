@@ -22,6 +22,10 @@ const (
 	// watches, DNS queries, metrics and the admin socket.
 	reserved = 128
 
+	// MetricsConnections is the most that those have who ask for metrics. Prometheus asks a
+	// few times a minute.
+	MetricsConnections = 64
+
 	// ConsoleConnections is the most that the console accepts.
 	ConsoleConnections = 256
 

@@ -46,10 +46,10 @@ func ResolveConsole(c *config.Config, in *Inherited) (DoorAddr, error) {
 	return a, err
 }
 
-// ResolvePublish resolves the address where lists are fetched. It opens nothing.
-func ResolvePublish(c *config.Config, in *Inherited) (DoorAddr, error) {
-	a := DoorAddr{Of: "publish.addr"}
-	err := a.resolveTCP(c, c.Publish.Addr, in)
+// ResolveTCP resolves a TCP address, of a key in the configuration. It opens nothing.
+func ResolveTCP(c *config.Config, of, addr string, in *Inherited) (DoorAddr, error) {
+	a := DoorAddr{Of: of}
+	err := a.resolveTCP(c, addr, in)
 	return a, err
 }
 

@@ -1,15 +1,22 @@
 package monitoring
 
 import (
+	"bufio"
+	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"spamgate/internal/e2e/harness"
+	"spamgate/internal/setup"
 )
 
 // TestAdminSocket checks the mode of the socket, and that the gate removes it.
@@ -63,6 +70,46 @@ func TestAdminSocketTaken(t *testing.T) {
 	}
 	if text, err := os.ReadFile(filepath.Join(g.Dir, "precious")); string(text) != "no socket" {
 		t.Errorf("the file has %q, %v", text, err)
+	}
+}
+
+// TestIdleConnections keeps more connections to the metrics than the gate accepts: each has had an
+// answer, and waits. The oldest ones end, and everybody else is answered. Foreign names are not.
+func TestIdleConnections(t *testing.T) {
+	t.Parallel()
+	g := harness.StartGate(t, harness.Setup{Tables: "[admin]\nmetrics_addr = \"127.0.0.1:0\"\n"})
+	addr := g.WaitRecord("metrics").Text("addr")
+	ask := func(path, host string) (net.Conn, int) {
+		t.Helper()
+		c, err := net.DialTimeout("tcp", addr, harness.WorkTimeout)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Close() })
+		c.SetDeadline(time.Now().Add(harness.WorkTimeout))
+		fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: %s\r\n\r\n", path, host)
+		response, err := http.ReadResponse(bufio.NewReader(c), nil)
+		if err != nil {
+			t.Fatalf("%s with idle connections: %v", path, err)
+		}
+		defer response.Body.Close()
+		return c, response.StatusCode
+	}
+	first, _ := ask("/healthz", addr)
+	for range 2 * setup.MetricsConnections {
+		for _, path := range []string{"/metrics", "/healthz", "/readyz"} {
+			if _, status := ask(path, addr); status != http.StatusOK {
+				t.Fatalf("%s: %d", path, status)
+			}
+		}
+	}
+	if _, err := io.Copy(io.Discard, first); err != nil && !errors.Is(err, syscall.ECONNRESET) {
+		t.Errorf("the oldest connection is open: %v", err)
+	}
+	for host, want := range map[string]int{"localhost": http.StatusOK, "gate": http.StatusOK, "evil.example.com": http.StatusMisdirectedRequest} {
+		if _, status := ask("/metrics", host); status != want {
+			t.Errorf("under the name %s: %d, want %d", host, status, want)
+		}
 	}
 }
 

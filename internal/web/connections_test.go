@@ -1,4 +1,4 @@
-package console
+package web
 
 import (
 	"bufio"
@@ -17,17 +17,17 @@ func TestConnections(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	conns := NewConnections(most)
+	conns := newConnections(most)
 	began, end := make(chan bool), make(chan bool)
-	server := &http.Server{ConnContext: conns.Context, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	server := &http.Server{ConnContext: conns.context, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/held" {
-			defer hold(r)()
+			defer Hold(r)()
 			began <- true
 			<-end
 		}
 		_, _ = io.WriteString(w, "yes") // the client may be gone
 	})}
-	go func() { _ = server.Serve(conns.Listener(l)) }() // until Close
+	go func() { _ = server.Serve(&listener{l, conns}) }() // until Close
 	defer server.Close()
 
 	dial := func() net.Conn {
