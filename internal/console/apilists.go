@@ -214,7 +214,7 @@ func (x *exchange) apiAdd() (any, error) {
 	if err := x.body(&wanted); err != nil {
 		return nil, err
 	}
-	until, err := parseUntil(wanted.Until, x.console.Now())
+	until, err := parseEnd(wanted.Until, x.console.Now())
 	if err != nil {
 		return nil, err
 	}

@@ -60,7 +60,7 @@ func (x *exchange) changes() error {
 	q.Want = seenBy(x.who)
 	var err error
 	if since := p.Fields["since"]; since != "" {
-		q.Since, err = x.console.parsePast(since)
+		q.Since, err = parsePast(since, x.console.Now())
 	}
 	if err == nil {
 		err = x.findChanges(&p, q)

@@ -145,7 +145,7 @@ func TestEntryForms(t *testing.T) {
 		{"editor", "type=allow&sender=x@a.example&whom=recipient&recipient=&until=1h", 400, "Write the recipient"},
 		{"editor", "type=allow&sender=x@a.example&whom=all&until=date&date=", 400, "Choose the day"},
 		{"editor", "type=allow&sender=x@a.example&whom=all&until=date&date=2001-01-01", 400, "over already"},
-		{"editor", "type=allow&sender=x@a.example&whom=all&until=date&date=tomorrow", 400, "Choose the day"},
+		{"editor", "type=allow&sender=x@a.example&whom=all&until=date&date=tomorrow", 400, "is not a time"},
 		{"helpdesk", "type=allow&sender=x@a.example&whom=all&until=never", 200, "for an hour"}, // it cannot choose that
 		{"helpdesk", "type=block&sender=x@a.example&whom=all&until=1h", 403, "Your role does not permit this."},
 		{"bound", "type=allow&sender=x@a.example&whom=all&until=1h&recipient=ann@b.example", 200, "Let in x@a.example for ann@b.example"},

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 	"unicode/utf8"
+
+	"spamgate/blocklist/verdict"
 )
 
 // TestFlood refuses one client again and again: the first ten refusals of a minute have rows, the last of which
@@ -70,7 +72,7 @@ func TestFloodMemory(t *testing.T) {
 			t.Fatal(i, counted, len(f.seen))
 		}
 	}
-	if of, counted := f.add(&Decision{Event: eventAccepted}); of != nil || counted {
+	if of, counted := f.add(&Decision{Event: verdict.EventAccepted}); of != nil || counted {
 		t.Error("an accepted message is merged")
 	}
 }

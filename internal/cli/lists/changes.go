@@ -16,6 +16,7 @@ import (
 	"spamgate/internal/listfiles"
 	"spamgate/internal/managed"
 	"spamgate/internal/term"
+	"spamgate/internal/words"
 )
 
 func newListsChangesCommand() *cobra.Command {
@@ -46,13 +47,13 @@ Exit codes: 0 success; 2 a log cannot be read, or an error.`,
 	cmd.Flags().StringVarP(&q.list, "list", "l", "", "only changes of the list `NAME`")
 	cmd.Flags().StringVar(&entry, "entry", "", "only changes that name this `ENTRY`")
 	cmd.Flags().StringVar(&q.who, "who", "", "only changes by `USER`, with or before sudo, or an\naccount of the console")
-	cmd.Flags().StringVar(&since, "since", "", "only changes since `TIME`: 7d, 12h or a day (UTC)")
+	cmd.Flags().StringVar(&since, "since", "", "only changes since `TIME`: 7d, 12h, a day or a time")
 	o.addJSON(cmd)
 	o.runs(cmd, func(s *session, _ []string) error {
 		var err error
 		if since != "" {
-			if q.since, err = parseSince(since, time.Now()); err != nil {
-				return err
+			if q.since, err = words.ParseSince(since, time.Now()); err != nil {
+				return fmt.Errorf("--since: %w", err)
 			}
 		}
 		if entry != "" {
