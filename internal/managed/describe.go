@@ -12,7 +12,7 @@ import (
 	"spamgate/internal/text"
 )
 
-// maxEdits is how many changed entries of one change have records of their own.
+// maxEdits is how many changed entries of one command have records of their own.
 const maxEdits = 1000
 
 // describe sets the records of a change from what differs; nil: that is too much.
@@ -45,7 +45,7 @@ func (e *edit) describe(changed *texts) error {
 	}
 	switch n := len(r.Edits); {
 	case n > maxEdits:
-		r.Edits = nil
+		e.many = true
 		if what == "" {
 			r.What = "changed " + text.Count(n, "entry", "entries")
 		}
