@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"path"
 	"slices"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
+	"spamgate/blocklist/listfile"
 	"spamgate/internal/atomicfile"
 	"spamgate/internal/listedit"
 	"spamgate/internal/text"
@@ -35,27 +37,19 @@ const (
 
 // nameCommand gives the records of an edit the ID of the command.
 func (e *edit) nameCommand(ctx context.Context) error {
-	r := e.record
-	var named []*listedit.Edit
-	for i := range r.Edits {
-		if r.Edits[i].ID != "" {
-			named = append(named, &r.Edits[i])
+	if e.kept != nil {
+		return e.keep(ctx)
+	}
+	r, named := e.record, 0
+	e.command = ""
+	for _, one := range r.Edits {
+		if one.ID != "" { // else it is of the command itself
+			e.command = one.ID
+			named++
 		}
 	}
-	if len(named) == 0 {
-		return nil
-	}
-	e.command = named[0].ID
-	if len(named) > 1 {
+	if named > 1 {
 		e.command = newID()
-	}
-	if e.many {
-		undoes := r.Edits[0].Undoes
-		if err := e.keep(ctx, named); err != nil {
-			return err
-		}
-		r.Edits, r.Edit = nil, listedit.Edit{ID: e.command, CommandID: e.command, Undoes: undoes}
-		return nil
 	}
 	for i := range r.Edits {
 		r.Edits[i].CommandID = e.command
@@ -63,28 +57,50 @@ func (e *edit) nameCommand(ctx context.Context) error {
 	return nil
 }
 
+// keptEdits are the changes of a command with many entries, packed.
+type keptEdits struct {
+	packed bytes.Buffer
+	zip    *zstd.Encoder
+	to     *json.Encoder
+
+	undoes string // the ID of the command that this one undoes
+}
+
+func (k *keptEdits) add(one listedit.Edit) (err error) {
+	if k.zip == nil {
+		if k.zip, err = zstd.NewWriter(&k.packed, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1)); err != nil {
+			return err
+		}
+		k.to = json.NewEncoder(k.zip)
+	}
+	return k.to.Encode(one)
+}
+
+// changeOrKeep adds the change of an entry to the record or, if there are many, to the file beside
+// the log. It returns the ID of the change, if it has one.
+func (e *edit) changeOrKeep(x listfile.Entry, one listedit.Edit) (id string, err error) {
+	if e.kept != nil {
+		info := e.info(x)
+		return "", e.kept.add(listedit.Edit{Entry: info.Entry, For: info.For, Before: one.Before, After: one.After})
+	}
+	id = e.change(x, one.Words, one.Before, one.After)
+	e.record.Edits[len(e.record.Edits)-1].Undoes = one.Undoes
+	return id, nil
+}
+
 // keep stores the changes of a command for Undo, and removes what nobody can ask for any more.
-func (e *edit) keep(ctx context.Context, edits []*listedit.Edit) error {
+func (e *edit) keep(ctx context.Context) error {
 	tree := atomicfile.In(e.config().State.Dir)
 	if err := tree.MakeDirs(undoDir); err != nil {
 		return err
 	}
 	e.dropUndo(ctx, tree)
-	var packed bytes.Buffer
-	z, err := zstd.NewWriter(&packed, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1))
-	if err != nil {
+	if err := e.kept.zip.Close(); err != nil {
 		return err
 	}
-	to := json.NewEncoder(z)
-	for _, one := range edits {
-		if err := to.Encode(listedit.Edit{Entry: one.Entry, For: one.For, Before: one.Before, After: one.After}); err != nil {
-			return err
-		}
-	}
-	if err := z.Close(); err != nil {
-		return err
-	}
-	return tree.WriteFile(path.Join(undoDir, e.command+undoSuffix), undoDir, newPattern, packed.Bytes())
+	e.command = newID()
+	e.record.Edits, e.record.Edit = nil, listedit.Edit{ID: e.command, CommandID: e.command, Undoes: e.kept.undoes}
+	return tree.WriteFile(path.Join(undoDir, e.command+undoSuffix), undoDir, newPattern, e.kept.packed.Bytes())
 }
 
 // dropUndo removes old files of commands that the audit log does not have any more. One that cannot
@@ -103,29 +119,41 @@ func (e *edit) dropUndo(ctx context.Context, tree atomicfile.Tree) {
 	}
 }
 
-// kept returns the changes that keep has stored.
-func (e *Editor) kept(id string) (edits []listedit.Edit, err error) {
+// undoChunk is how many changes are undone at a time: each time the list is read.
+const undoChunk = 50_000
+
+// eachKept calls do with the changes that keep has stored, undoChunk at a time.
+func (e *Editor) eachKept(id string, do func([]listedit.Edit) error) error {
 	tree := atomicfile.In(e.config().State.Dir)
 	packed, err := tree.ReadFile(path.Join(undoDir, id+undoSuffix), maxUndo)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("change %s: %w: what it changed is not stored on this gate; spamgate lists rollback puts a version back", id, ErrNoChange)
+		return fmt.Errorf("change %s: %w: what it changed is not stored on this gate; spamgate lists rollback puts a version back", id, ErrNoChange)
 	}
 	if err != nil {
-		return nil, err
+		return err
 	}
 	z, err := zstd.NewReader(bytes.NewReader(packed), zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxUndo))
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer z.Close()
-	for from := json.NewDecoder(z); from.More(); {
+	var edits []listedit.Edit
+	from := json.NewDecoder(z)
+	for err == nil {
 		var one listedit.Edit
-		if err := from.Decode(&one); err != nil {
-			return nil, fmt.Errorf("change %s: reading what it changed: %w", id, err)
+		if err = from.Decode(&one); err == nil {
+			edits = append(edits, one)
+		} else if err != io.EOF {
+			return fmt.Errorf("change %s: reading what it changed: %w", id, err)
 		}
-		edits = append(edits, one)
+		if len(edits) > 0 && (err != nil || len(edits) == undoChunk) {
+			if err := do(edits); err != nil {
+				return err
+			}
+			edits = edits[:0]
+		}
 	}
-	return edits, nil
+	return nil
 }
 
 // command is a change of one entry, or all that a command changed.
@@ -200,18 +228,21 @@ func more(n int) string {
 	return ", and " + text.Count(n, "more change", "more changes")
 }
 
-// edits returns what is to be undone.
-func (c *command) edits(e *Editor) (edits []listedit.Edit, err error) {
-	if c.whole && c.records == nil {
-		return e.kept(c.ID)
+// each calls do with what is to be undone.
+func (c *command) each(e *Editor, do func([]listedit.Edit) error) error {
+	if c.kept() {
+		return e.eachKept(c.ID, do)
 	}
-	for _, r := range c.records {
-		one := r.Edit
-		one.Words = r.What
-		edits = append(edits, one)
+	edits := make([]listedit.Edit, len(c.records))
+	for i, r := range c.records {
+		edits[i] = r.Edit
+		edits[i].Words = r.What
 	}
-	return edits, nil
+	return do(edits)
 }
+
+// kept reports whether a file has the changes of the entries.
+func (c *command) kept() bool { return c.whole && c.records == nil }
 
 // name returns what undoes a record: its ID, or that of its command.
 func name(r *listedit.Record) string { return cmp.Or(r.ID, r.CommandID) }

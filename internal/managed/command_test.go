@@ -40,7 +40,7 @@ func importing(t *testing.T, e *Editor, n int, over string) Result {
 // TestUndoCommand undoes an import after small edits: what was listed before and what was changed
 // since stays, whether the audit log has the entries or a file beside it.
 func TestUndoCommand(t *testing.T) {
-	for _, n := range []int{50, maxEdits, maxEdits + 1, 20_000} {
+	for _, n := range []int{50, maxEdits, maxEdits + 1, undoChunk + 20_000} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			e, ctx := offline(t), context.Background()
 			add := func(name, reason string) {

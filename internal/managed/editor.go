@@ -182,8 +182,8 @@ type edit struct {
 
 	accepted bool // accept has accepted the new content
 
-	many    bool   // the records of the entries are stored beside the audit log
-	command string // the ID of all that is changed
+	kept    *keptEdits // the changes, if they are too many for records of their own
+	command string     // the ID of all that is changed
 }
 
 func (e *Editor) edit(by By, l *listfiles.List, command string, o Options) *edit {

@@ -33,7 +33,7 @@ func (e *edit) replaceFile(ctx context.Context, change func(old io.ReadSeeker, w
 	}
 	first := *e.record // each attempt sets it anew
 	err = e.Editor.fleet.Retry(ctx, e.list.Name, func() (err error) {
-		*e.record, e.accepted, e.many = first, false, false
+		*e.record, e.accepted, e.kept = first, false, nil
 		done, err = e.replaceShared(ctx, change, o)
 		return err
 	})

@@ -138,9 +138,9 @@ type difference struct {
 	over    bool         // it is too long
 }
 
-// maxDifference bounds the text in which changed entries are looked for, in bytes: some 600,000
-// entries. A command that changes more has no ID, and is undone by a rollback.
-const maxDifference = 16 << 20
+// maxDifference bounds the text in which changed entries are looked for, in bytes: some 250,000
+// entries. A command that changes more has no ID, and a rollback takes it back.
+const maxDifference = 8 << 20
 
 // Write implements io.Writer.
 func (d *difference) Write(p []byte) (int, error) {

@@ -68,6 +68,8 @@ func (e *Editor) undoable(ctx context.Context, id string) (*command, error) {
 type restoration struct {
 	*edit
 	command *command
+	guarded listfiles.Protection
+	splice  listedit.Splice
 
 	outcomes     []Outcome
 	undone, stay int
@@ -75,37 +77,14 @@ type restoration struct {
 
 // write copies a list with the lines of entries as they were before.
 func (r *restoration) write(old io.ReadSeeker, w io.Writer) error {
-	edits, err := r.command.edits(r.Editor)
-	if err != nil {
+	r.splice = listedit.Splice{Replace: map[int]string{}, Remove: map[int]bool{}, Empty: listedit.NoEntries}
+	r.guarded = listfiles.NewProtection(r.config())
+	r.record.Edits, r.kept = nil, nil
+	if c := r.command; c.kept() || len(c.records) > maxEdits {
+		r.kept = &keptEdits{undoes: c.ID}
+	}
+	if err := r.command.each(r.Editor, func(edits []listedit.Edit) error { return r.restore(old, edits) }); err != nil {
 		return err
-	}
-	entries, invalid := r.parse(edits)
-	both := slices.Clone(entries) // with the exceptions that cancel them
-	for _, x := range entries {
-		x.Exception = true
-		both = append(both, x)
-	}
-	lines, err := listedit.Lines(old, r.list.Options, both)
-	if err != nil {
-		return err
-	}
-	guarded := listfiles.NewProtection(r.config())
-	splice := listedit.Splice{Replace: map[int]string{}, Remove: map[int]bool{}, Empty: listedit.NoEntries}
-	r.record.Edits = nil
-	for i, one := range edits {
-		err := invalid[i]
-		if err == nil {
-			err = r.check(guarded, entries[i], one, lines[i], len(lines[len(entries)+i]) > 0)
-		}
-		if err != nil && !r.command.whole {
-			return err
-		}
-		if err != nil {
-			r.stays(one, err)
-			continue
-		}
-		restore(&splice, lines[i], one.Before)
-		r.restored(entries[i], one)
 	}
 	if r.undone == 0 {
 		return fmt.Errorf("change %s: %w: no entry is as it left it, such as %s: %s", r.command.ID, ErrConflict, r.outcomes[0].Entry, r.outcomes[0].Why)
@@ -114,8 +93,44 @@ func (r *restoration) write(old io.ReadSeeker, w io.Writer) error {
 	if _, err := old.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
-	_, err = splice.Copy(w, old)
+	_, err := r.splice.Copy(w, old)
 	return err
+}
+
+// restore notes for some entries which lines are as before.
+func (r *restoration) restore(old io.ReadSeeker, edits []listedit.Edit) error {
+	entries, invalid := r.parse(edits)
+	wanted := slices.Clone(entries)
+	exceptions := make([]int, len(edits)) // places in wanted of what would cancel an entry
+	for i, x := range entries {
+		if len(edits[i].Before) > 0 && !x.Exception {
+			x.Exception = true
+			exceptions[i] = len(wanted)
+			wanted = append(wanted, x)
+		}
+	}
+	lines, err := listedit.Lines(old, r.list.Options, wanted)
+	if err != nil {
+		return err
+	}
+	for i, one := range edits {
+		err := invalid[i]
+		if err == nil {
+			err = r.check(entries[i], one, lines[i], exceptions[i] > 0 && len(lines[exceptions[i]]) > 0)
+		}
+		if err != nil && !r.command.whole {
+			return err
+		}
+		if err != nil {
+			r.stays(one, err)
+			continue
+		}
+		putBack(&r.splice, lines[i], one.Before)
+		if err := r.restored(entries[i], one); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // parse parses the entries of changes. Each that the list does not take now has an error.
@@ -132,13 +147,13 @@ func (r *restoration) parse(edits []listedit.Edit) ([]listfile.Entry, []error) {
 }
 
 // check returns why an entry cannot be made what it was before.
-func (r *restoration) check(guarded listfiles.Protection, x listfile.Entry, one listedit.Edit, now []listedit.Line, cancelled bool) error {
+func (r *restoration) check(x listfile.Entry, one listedit.Edit, now []listedit.Line, cancelled bool) error {
 	for _, line := range one.Before {
 		e, ok := listfile.ParseLine(line, r.list.Options)
 		if !ok {
 			return fmt.Errorf("%w: list %s no longer takes the line %q", ErrConflict, r.list.Name, line)
 		}
-		if err := guarded.Check(r.list, e); err != nil {
+		if err := r.guarded.Check(r.list, e); err != nil {
 			return fmt.Errorf("%w: %w", ErrProtected, err)
 		}
 	}
@@ -149,14 +164,14 @@ func (r *restoration) check(guarded listfiles.Protection, x listfile.Entry, one 
 	switch {
 	case !slices.Equal(texts, one.After):
 		return fmt.Errorf("%w: its lines of %s are %q, and were %q", ErrConflict, listfiles.Written(x), texts, one.After)
-	case len(one.Before) > 0 && !x.Exception && cancelled:
+	case cancelled:
 		return fmt.Errorf("%s: %w (%w)", listfiles.Written(x), ErrCancelled, ErrConflict)
 	}
 	return nil
 }
 
-// restore puts lines in the place of those that an entry has now.
-func restore(splice *listedit.Splice, now []listedit.Line, before []string) {
+// putBack puts lines in the place of those that an entry has now.
+func putBack(splice *listedit.Splice, now []listedit.Line, before []string) {
 	for i, line := range now {
 		if i == 0 && len(before) > 0 {
 			splice.Replace[line.Number], before = before[0], before[1:]
@@ -168,16 +183,19 @@ func restore(splice *listedit.Splice, now []listedit.Line, before []string) {
 }
 
 // restored notes an entry that is as before.
-func (r *restoration) restored(x listfile.Entry, one listedit.Edit) {
+func (r *restoration) restored(x listfile.Entry, one listedit.Edit) error {
 	what := one.Words
 	if what == "" {
 		what = listfiles.Written(x)
 	}
-	change := r.change(x, "undone: "+what, one.After, one.Before)
-	r.record.Edits[len(r.record.Edits)-1].Undoes = one.ID
+	change, err := r.changeOrKeep(x, listedit.Edit{Before: one.After, After: one.Before, Words: "undone: " + what, Undoes: one.ID})
+	if err != nil {
+		return err
+	}
 	if r.undone++; r.undone <= maxEdits {
 		r.outcomes = append(r.outcomes, Outcome{EntryInfo: r.info(x), What: Undid, Now: one.Before, Change: change})
 	}
+	return nil
 }
 
 // stays notes an entry that stays as it is.
@@ -203,6 +221,7 @@ func (r *restoration) describe() {
 		return 1
 	})
 	r.record.What = "undone: " + r.command.What
-	r.record.Edits = slices.Insert(r.record.Edits, 0, listedit.Edit{Words: r.record.What, Undoes: r.command.ID})
-	r.many = len(r.record.Edits) > maxEdits+1
+	if r.kept == nil {
+		r.record.Edits = slices.Insert(r.record.Edits, 0, listedit.Edit{Words: r.record.What, Undoes: r.command.ID})
+	}
 }
