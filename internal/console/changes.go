@@ -150,7 +150,7 @@ type undoPage struct {
 	Problem string // why it cannot be undone; the rest of the page is as before
 
 	Would managed.Result // of a command: what undoing it would do
-	Allow   bool   // the list lets senders in
+	Allow bool           // the list lets senders in
 }
 
 // wantedChange returns the change that the path names.
