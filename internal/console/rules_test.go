@@ -170,7 +170,7 @@ func TestParseEnd(t *testing.T) {
 	if got, err := parseEnd("", now); err != nil || !got.IsZero() {
 		t.Errorf("no end: %v, %v", got, err)
 	}
-	for _, text := range []string{"0h", "yesterday", "2026-11-22"} {
+	for _, text := range []string{"0h", "yesterday", "2026-11-21"} {
 		if got, err := parseEnd(text, now); status(err) != http.StatusBadRequest {
 			t.Errorf("%s: %v, %v", text, got, err)
 		}

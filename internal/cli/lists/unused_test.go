@@ -8,7 +8,7 @@ import (
 
 func TestParseSince(t *testing.T) {
 	now := time.Date(2026, 11, 22, 10, 0, 0, 0, time.Local)
-	for text, want := range map[string]string{"30d": "2026-10-23", "2026-01-01": "2026-01-01", "1970-01-02": "1970-01-02"} {
+	for text, want := range map[string]string{"30d": "2026-10-23", "2026-01-01": "2026-01-01", "1970-01-03": "1970-01-03"} {
 		if got, err := parseSince(text, now); err != nil || got.Local().Format(time.DateOnly) != want {
 			t.Errorf("%s: %v, %v", text, got, err)
 		}
