@@ -38,17 +38,13 @@ type Parties struct {
 // MaxParties bounds the recipients and the header senders of an Event.
 const MaxParties = 1000
 
-// plainlyAccepted is the text of the decisions that a History need not have, if they are about no
-// entry.
-const plainlyAccepted = "accepted"
-
 // Wanted reports whether the History takes a decision. It is asked once for each decision. Before
 // says whether the History has taken another one about the message, so that it gets the rest.
 func (l DecisionLog) Wanted(text string, f *verdict.Finding, before bool) bool {
 	switch {
 	case l.History == nil:
 		return false
-	case text == plainlyAccepted && f.Verdict.Match.IsZero() && !before:
+	case text == verdict.EventAccepted && f.Verdict.Match.IsZero() && !before:
 		return l.History.Accepted(time.Now())
 	}
 	return true

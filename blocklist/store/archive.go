@@ -262,7 +262,38 @@ func historyNames(tree atomicfile.Tree, dir string) ([]string, error) {
 	return names, nil
 }
 
-// dropOld removes all but the newest version and some before it. It keeps the pinned one.
+// A version before a large change is kept for largeAge, so that small ones after it do not push it
+// out: at most largeMost of them. Large is a change of the number of entries by largeEntries, or by
+// a tenth of at least 100.
+const (
+	largeAge     = 30 * 24 * time.Hour
+	largeMost    = 20
+	largeEntries = 1000
+)
+
+// beforeLarge returns which versions to keep because of the change that came after them.
+func beforeLarge(tree atomicfile.Tree, dir string, names []string, now time.Time) map[string]bool {
+	keep := map[string]bool{}
+	entries := make([]int, len(names))
+	for i, name := range names {
+		m, err := readVersionMeta(tree, path.Join(dir, name))
+		if err != nil {
+			return keep // it has just been dropped, or is damaged
+		}
+		entries[i] = m.Entries
+	}
+	for i := len(names) - 2; i >= 0 && len(keep) < largeMost && now.Sub(idTime(names[i+1])) < largeAge; i-- {
+		most := max(entries[i], entries[i+1])
+		change := most - min(entries[i], entries[i+1])
+		if change >= largeEntries || most >= 100 && change >= most/10 {
+			keep[names[i]] = true
+		}
+	}
+	return keep
+}
+
+// dropOld removes all but the newest version and some before it. It keeps the pinned one, and those
+// before large changes.
 func dropOld(tree atomicfile.Tree, dir string, before int) error {
 	names, err := historyNames(tree, dir)
 	if err != nil {
@@ -272,8 +303,9 @@ func dropOld(tree atomicfile.Tree, dir string, before int) error {
 	if err != nil {
 		return err
 	}
+	large := beforeLarge(tree, dir, names, time.Now())
 	for _, name := range names[:max(0, len(names)-before-1)] {
-		if pin != nil && strings.HasSuffix(name, "-"+pin.Sum[:min(12, len(pin.Sum))]) {
+		if large[name] || pin != nil && strings.HasSuffix(name, "-"+pin.Sum[:min(12, len(pin.Sum))]) {
 			continue
 		}
 		if err := tree.RemoveAll(path.Join(dir, name)); err != nil {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"os"
@@ -12,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"spamgate/internal/atomicfile"
 )
 
 // goLive writes a list and waits until it is live and kept.
@@ -252,5 +255,55 @@ func TestHistoryTriedAgain(t *testing.T) {
 	goLive(t, s, path, "another.example\n")
 	if got := kept(t, c.StateDir); !slices.Equal(got, []string{"one.example\n"}) {
 		t.Errorf("kept: %q", got)
+	}
+}
+
+// TestHistoryBeforeLargeChange: small changes do not push the version before a large one out, until
+// that is old; large ones are bounded, too.
+func TestHistoryBeforeLargeChange(t *testing.T) {
+	now := time.Now().UTC()
+	keep := func(age time.Duration, entries ...int) (left []int) {
+		t.Helper()
+		tree := atomicfile.In(t.TempDir())
+		must(t, tree.MakeDirs("list/history"))
+		for i, n := range entries {
+			id := now.Add(-age+time.Duration(i)*time.Second).Format(versionTime) + "-0123456789ab"
+			must(t, tree.MakeDirs("list/history/"+id))
+			text, err := json.Marshal(versionMeta{Entries: n})
+			must(t, err)
+			must(t, tree.WriteFile("list/history/"+id+"/"+metaName, "list/history", newPattern, text))
+		}
+		must(t, dropOld(tree, "list/history", 2))
+		names, err := historyNames(tree, "list/history")
+		must(t, err)
+		for _, name := range names {
+			m, err := readVersionMeta(tree, "list/history/"+name)
+			must(t, err)
+			left = append(left, m.Entries)
+		}
+		return left
+	}
+	many := make([]int, 60)
+	for i := range many {
+		many[i] = i % 2 * 5000
+	}
+	for _, tt := range []struct {
+		age     time.Duration
+		entries []int
+		want    []int
+	}{
+		{time.Hour, []int{1, 2, 3, 4, 5}, []int{3, 4, 5}},
+		{time.Hour, []int{40, 41, 1541, 1542, 1543, 1544, 1545}, []int{41, 1543, 1544, 1545}},
+		{time.Hour, []int{20_000, 19_000, 19_001, 19_002, 19_003}, []int{20_000, 19_001, 19_002, 19_003}},
+		{time.Hour, []int{200, 170, 171, 172, 173}, []int{200, 171, 172, 173}},
+		{time.Hour, []int{9, 18, 19, 20, 21}, []int{19, 20, 21}},
+		{largeAge + time.Hour, []int{40, 41, 1541, 1542, 1543, 1544, 1545}, []int{1543, 1544, 1545}},
+	} {
+		if got := keep(tt.age, tt.entries...); !slices.Equal(got, tt.want) {
+			t.Errorf("%v ago %v: %v are left, want %v", tt.age, tt.entries, got, tt.want)
+		}
+	}
+	if got := keep(time.Hour, many...); len(got) != largeMost+1 {
+		t.Errorf("%d large changes leave %d versions, want %d", len(many), len(got), largeMost+1)
 	}
 }

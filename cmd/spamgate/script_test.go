@@ -36,6 +36,7 @@ func TestScripts(t *testing.T) {
 		Dir:                "testdata/script",
 		RequireUniqueNames: true,
 		Setup: func(e *testscript.Env) error { // where spamgate looks for mail programs, too
+			e.Setenv("TZ", "UTC")
 			e.Setenv("PATH", e.Getenv("PATH")+":/usr/sbin:/usr/local/sbin")
 			return nil
 		},

@@ -79,7 +79,7 @@ func (e *Engine) Preview(ctx context.Context, p Proposed, past []decisions.Decis
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		if d.Event == monitored && decided[d.ID] {
+		if d.Event == verdict.EventMonitored && decided[d.ID] {
 			continue // another decision about the same message is compared
 		}
 		if err := r.add(ctx, c, d); err != nil {
@@ -92,14 +92,11 @@ func (e *Engine) Preview(ctx context.Context, p Proposed, past []decisions.Decis
 	return r, err
 }
 
-// monitored is the event of a decision that an entry only monitors.
-const monitored = "monitored"
-
 // decidedIDs returns the ids of messages about which there is more than that an entry monitors.
 func decidedIDs(past []decisions.Decision) map[string]bool {
 	ids := map[string]bool{}
 	for i := range past {
-		if past[i].Event != monitored {
+		if past[i].Event != verdict.EventMonitored {
 			ids[past[i].ID] = true
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"spamgate/internal/text"
+	"spamgate/internal/words"
 )
 
 // duration binds a duration, and checks it against the range in its field's tag.
@@ -18,7 +19,7 @@ func (d *document) duration(path string, value any, field *time.Duration, tag re
 	if !assign(d, path, value, &s, want) {
 		return
 	}
-	v, ok := text.ParseDays(s)
+	v, ok := words.ParseDuration(s)
 	if !ok {
 		hint := "write " + want
 		if better := asDuration(s); better != "" {
@@ -29,8 +30,8 @@ func (d *document) duration(path string, value any, field *time.Duration, tag re
 	}
 	*field = v
 	low, high, _ := strings.Cut(tag.Get("range"), ",")
-	least, _ := text.ParseDays(low)
-	most, _ := text.ParseDays(high)
+	least, _ := words.ParseDuration(low)
+	most, _ := words.ParseDuration(high)
 	if v < least || v > most {
 		d.fail(path, text.Duration(v)+" is out of range", fmt.Sprintf("write %q to %q", low, high))
 	}

@@ -2,11 +2,11 @@ package config
 
 import (
 	"fmt"
-	"math"
 	"reflect"
-	"regexp"
 	"strconv"
 	"strings"
+
+	"spamgate/internal/words"
 )
 
 // Size is a number of bytes, which a file has with its unit.
@@ -31,23 +31,6 @@ func (s Size) String() string {
 	return "0B"
 }
 
-var sizeText = regexp.MustCompile(`^([0-9]{1,18}) ?([A-Za-z]+)$`)
-
-// parseSize parses a whole number with its unit, in upper or lower case.
-func parseSize(s string) (Size, bool) {
-	m := sizeText.FindStringSubmatch(s)
-	if m == nil {
-		return 0, false
-	}
-	n, _ := strconv.ParseInt(m[1], 10, 64) // 18 digits at most
-	for _, u := range sizeUnits {
-		if strings.EqualFold(m[2], u.name) {
-			return Size(n * u.bytes), n <= math.MaxInt64/u.bytes
-		}
-	}
-	return 0, false
-}
-
 // bytes binds a size, and checks it against the range in its field's tag.
 func (d *document) bytes(path string, value any, field *Size, tag reflect.StructTag) {
 	const want = `a size in quotes, such as "500MiB" or "1GiB"`
@@ -55,16 +38,16 @@ func (d *document) bytes(path string, value any, field *Size, tag reflect.Struct
 	if !assign(d, path, value, &s, want) {
 		return
 	}
-	v, ok := parseSize(s)
+	v, ok := words.ParseSize(s)
 	if !ok {
 		d.fail(path, fmt.Sprintf("%q is not a size", s), "write "+want)
 		return
 	}
-	*field = v
+	*field = Size(v)
 	low, high, _ := strings.Cut(tag.Get("range"), ",")
-	least, _ := parseSize(low)
-	most, _ := parseSize(high)
+	least, _ := words.ParseSize(low)
+	most, _ := words.ParseSize(high)
 	if v < least || v > most {
-		d.fail(path, v.String()+" is out of range", fmt.Sprintf("write %q to %q", low, high))
+		d.fail(path, field.String()+" is out of range", fmt.Sprintf("write %q to %q", low, high))
 	}
 }

@@ -35,7 +35,7 @@ type parameter struct {
 	repeated   bool
 }
 
-var sinceParameter = parameter{name: "since", what: `Only from this time on: RFC 3339, a day (UTC), or a duration before now such as "2d"`}
+var sinceParameter = parameter{name: "since", what: `Only from this time on: RFC 3339, a day of the gate's time zone, or a duration before now such as "2d"`}
 
 // answer is an answer that is not an error.
 type answer struct {

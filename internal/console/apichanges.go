@@ -51,7 +51,7 @@ func (x *exchange) apiChanges() (any, error) {
 		return nil, err
 	}
 	if text := x.query("since"); text != "" {
-		if q.Since, err = parseSince(text, x.console.Now()); err != nil {
+		if q.Since, err = parsePast(text, x.console.Now()); err != nil {
 			return nil, err
 		}
 	}

@@ -100,6 +100,12 @@ type apiNewEntry struct {
 type apiEdited struct {
 	managed.Outcome
 	managed.Live
+
+	// Of the undo of all that a command changed: how many entries are as before, and the first of
+	// those that stay, with the reason. The entry is not set.
+	Undone int               `json:"undone,omitempty"`
+	Stay   int               `json:"stay,omitempty"`
+	Stays  []managed.Outcome `json:"stays,omitempty"`
 }
 
 // apiWhy says why something is done.
@@ -214,7 +220,7 @@ func (x *exchange) apiAdd() (any, error) {
 	if err := x.body(&wanted); err != nil {
 		return nil, err
 	}
-	until, err := parseUntil(wanted.Until, x.console.Now())
+	until, err := parseEnd(wanted.Until, x.console.Now())
 	if err != nil {
 		return nil, err
 	}
@@ -244,12 +250,16 @@ func (x *exchange) apiRemove() (any, error) {
 	return edited(x.console.Editor.Remove(x.r.Context(), by(x.who), l.Name, []managed.Name{name}, managed.Options{Why: why}))
 }
 
-// edited returns what became of the only entry of an edit.
+// edited returns what became of the only entry of an edit, or of all that an undo is about.
 func edited(r managed.Result, err error) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return apiEdited{r.Entries[0], r.Live}, nil
+	if r.Undone > 0 {
+		all := managed.Outcome{EntryInfo: listfiles.EntryInfo{List: r.List}, What: managed.Undid, Change: r.Change}
+		return apiEdited{all, r.Live, r.Undone, r.Stay, r.Entries[:min(r.Stay, len(r.Entries))]}, nil
+	}
+	return apiEdited{Outcome: r.Entries[0], Live: r.Live}, nil
 }
 
 // apiHeld returns what is held of a list. The comparison is made as for the page.

@@ -11,6 +11,7 @@ import (
 	"spamgate/internal/check"
 	"spamgate/internal/decisions"
 	"spamgate/internal/fleetsearch"
+	"spamgate/internal/words"
 )
 
 var untilParameter = parameter{name: "until", what: "Only before this time, written alike"}
@@ -39,7 +40,7 @@ var mailOperations = []operation{
 			{name: "recipient", what: "A recipient"},
 			{name: "domain", what: "The domain of a sender, or one above it"},
 			{name: "list", what: "The list that decided"},
-			{name: "action", what: "What was done", values: mailActions},
+			{name: "action", what: "What was done", values: words.Actions},
 			{name: "client", what: "The client's IP address"},
 			sinceParameter, untilParameter,
 			{name: "limit", what: "The greatest number of decisions: 1 to 1000, usually 100; a page of large ones ends earlier"},
@@ -185,7 +186,7 @@ func (x *exchange) span() (since, until time.Time, err error) {
 	since, until = now.Add(-lastDay), now
 	for name, t := range map[string]*time.Time{"since": &since, "until": &until} {
 		if text := x.query(name); text != "" && err == nil {
-			*t, err = parseSince(text, now)
+			*t, err = parsePast(text, now)
 		}
 	}
 	return since, until, err

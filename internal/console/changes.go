@@ -41,6 +41,7 @@ type changeRow struct {
 	When       string // short
 	UndoneWhen string
 	Undo       string // the path of the question; "" if the account may not undo it
+	UndoAll    string // the same for all that the command changed, if that is more
 }
 
 func (x *exchange) changes() error {
@@ -60,7 +61,7 @@ func (x *exchange) changes() error {
 	q.Want = seenBy(x.who)
 	var err error
 	if since := p.Fields["since"]; since != "" {
-		q.Since, err = x.console.parsePast(since)
+		q.Since, err = parsePast(since, x.console.Now())
 	}
 	if err == nil {
 		err = x.findChanges(&p, q)
@@ -93,7 +94,13 @@ func (x *exchange) findChanges(p *changesPage, q managed.ChangesQuery) error {
 			row.UndoneWhen = shortTime(c.Undone.Time, x.console.Now())
 		}
 		if x.undoable(&c) == nil {
-			row.Undo = "/undo/" + url.PathEscape(c.ID)
+			all := c
+			if all.ID, all.For = c.CommandID, ""; all.ID != "" && all.ID != c.ID && x.undoable(&all) == nil {
+				row.UndoAll = "/undo/" + url.PathEscape(all.ID)
+			}
+			if c.ID != "" {
+				row.Undo = "/undo/" + url.PathEscape(c.ID)
+			}
 		}
 		p.Rows = append(p.Rows, row)
 	}
@@ -123,7 +130,7 @@ func changeWords(c *managed.Change) string {
 // undoable returns why the account cannot undo a change, as far as the change itself tells.
 func (x *exchange) undoable(c *managed.Change) error {
 	switch l, err := x.console.list(c.List); {
-	case c.ID == "":
+	case c.ID == "" && c.CommandID == "":
 		return conflict("Changes of this kind cannot be undone here.")
 	case c.Undone != nil && c.Undone.ID != "":
 		return conflict("The change has been undone already, by %s.", c.Undone.By)
@@ -141,7 +148,9 @@ type undoPage struct {
 	Words   string
 	Back    string
 	Problem string // why it cannot be undone; the rest of the page is as before
-	Allow   bool   // the list lets senders in
+
+	Would managed.Result // of a command: what undoing it would do
+	Allow bool           // the list lets senders in
 }
 
 // wantedChange returns the change that the path names.
@@ -164,7 +173,7 @@ func (x *exchange) askUndo() error {
 	}
 	err = x.undoable(c)
 	if err == nil {
-		_, err = x.console.Editor.Undo(x.r.Context(), by(x.who), c.ID, managed.Options{DryRun: true})
+		p.Would, err = x.console.Editor.Undo(x.r.Context(), by(x.who), c.ID, managed.Options{DryRun: true})
 	}
 	if err != nil {
 		p.Problem = x.asFailure(err).text

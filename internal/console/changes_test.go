@@ -1,8 +1,10 @@
 package console
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
@@ -154,4 +156,45 @@ func TestAskUndo(t *testing.T) {
 		t.Errorf("an undo from nowhere leads to %q", response.Header.Get("Location"))
 	}
 	visit(t, p.Console, login(t, p.Console, "helpdesk"), "/undo/"+id, 200)
+}
+
+// TestUndoAll undoes what a command changed, by page and by API; an account that is bound to domains
+// may not.
+func TestUndoAll(t *testing.T) {
+	p := newParts(t, "")
+	editor, bound := login(t, p.Console, "editor"), login(t, p.Console, "bound")
+	entries := []managed.NewEntry{
+		{Name: managed.Name{Entry: "x@good.example", For: "ann@b.example"}}, {Name: managed.Name{Entry: "y@good.example", For: "ann@b.example"}},
+	}
+	for _, byAPI := range []bool{false, true} {
+		r, err := p.Editor.Add(t.Context(), managed.Account("ann", "editor", managed.ThroughConsole), "allowed-for", entries, managed.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if page := visit(t, p.Console, editor, "/changes", 200); strings.Count(page, `href="/undo/`+r.Change+`"`) != 2 {
+			t.Errorf("the page does not offer to undo all:\n%s", page)
+		}
+		wantText(t, visit(t, p.Console, bound, "/changes", 200), "!Undo all…")
+		visit(t, p.Console, bound, "/undo/"+r.Change, 404)
+		wantText(t, visit(t, p.Console, editor, "/undo/"+r.Change, 200), "2 entries are as before", "Undo: all that the command changed")
+		if byAPI {
+			request := httptest.NewRequest(http.MethodPost, "http://gate.example/api/v1/changes/"+r.Change+"/undo", strings.NewReader(`{"why": "a mistake"}`))
+			request.Header.Set("Content-Type", "application/json")
+			response, body := ask(p.Console, bearing(request, addToken(t, p.Console)))
+			var got apiEdited
+			if err := json.Unmarshal([]byte(body), &got); err != nil || response.StatusCode != 200 || got.Undone != 2 || got.Stay != 0 || got.Change == "" {
+				t.Fatalf("%s\n%s", response.Status, body)
+			}
+		} else {
+			response, body := ask(p.Console, with(post("/undo/"+r.Change, "why", "a mistake"), editor))
+			if response.StatusCode != 303 {
+				t.Fatalf("%s\n%s", response.Status, body)
+			}
+			wantText(t, visit(t, p.Console, editor, response.Header.Get("Location"), 200), "undone: added")
+		}
+		response, body := ask(p.Console, with(post("/undo/"+r.Change), editor))
+		if response.StatusCode != http.StatusConflict || !strings.Contains(body, "undone already") {
+			t.Errorf("again: %s\n%s", response.Status, body)
+		}
+	}
 }

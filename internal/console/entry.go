@@ -203,13 +203,12 @@ func (f *entryForm) newEntry(now time.Time) (e managed.NewEntry, err error) {
 	switch f.Until {
 	case "never":
 	case "date":
-		day, invalidDay := time.ParseInLocation(time.DateOnly, f.Date, now.Local().Location())
-		if invalidDay != nil {
+		if f.Date == "" {
 			return e, invalid("Choose the day on which the entry ends.")
 		}
-		e.Until, err = checkUntil(day.AddDate(0, 0, 1), f.Date, now)
+		e.Until, err = parseEnd(f.Date, now)
 	default:
-		e.Until, err = parseUntil(f.Until, now)
+		e.Until, err = parseEnd(f.Until, now)
 	}
 	return e, err
 }

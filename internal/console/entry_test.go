@@ -145,7 +145,7 @@ func TestEntryForms(t *testing.T) {
 		{"editor", "type=allow&sender=x@a.example&whom=recipient&recipient=&until=1h", 400, "Write the recipient"},
 		{"editor", "type=allow&sender=x@a.example&whom=all&until=date&date=", 400, "Choose the day"},
 		{"editor", "type=allow&sender=x@a.example&whom=all&until=date&date=2001-01-01", 400, "over already"},
-		{"editor", "type=allow&sender=x@a.example&whom=all&until=date&date=tomorrow", 400, "Choose the day"},
+		{"editor", "type=allow&sender=x@a.example&whom=all&until=date&date=tomorrow", 400, "is not a time"},
 		{"helpdesk", "type=allow&sender=x@a.example&whom=all&until=never", 200, "for an hour"}, // it cannot choose that
 		{"helpdesk", "type=block&sender=x@a.example&whom=all&until=1h", 403, "Your role does not permit this."},
 		{"bound", "type=allow&sender=x@a.example&whom=all&until=1h&recipient=ann@b.example", 200, "Let in x@a.example for ann@b.example"},
@@ -242,7 +242,7 @@ func TestEntryUnchanged(t *testing.T) {
 func TestEntryEnd(t *testing.T) {
 	p := newParts(t, "")
 	token := addToken(t, p.Console)
-	for until, want := range map[string]int{"9999-12-30": 201, "9999-12-31": 400, "9999-12-31T23:59:59-12:00": 400, "9999-12-31T23:59:59.5Z": 400} {
+	for until, want := range map[string]int{"9999-12-30": 201, "9999-12-31T23:59:59-12:00": 400, "9999-12-31T23:59:59.5Z": 400} {
 		body := fmt.Sprintf(`{"entry": "x%d@a.example", "until": %q}`, want, until)
 		r := httptest.NewRequest(http.MethodPost, "http://gate.example/api/v1/lists/allowed/entries", strings.NewReader(body))
 		response, answer := ask(p.Console, bearing(r, token))

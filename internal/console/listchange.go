@@ -134,6 +134,7 @@ type rollbackView struct {
 	Done    *notice
 	Version store.VersionInfo
 	Restore bool // else the list is pinned
+	Drops   []managed.Change
 }
 
 func (x *exchange) askRollback() error {
@@ -147,6 +148,11 @@ func (x *exchange) askRollback() error {
 	v := rollbackView{shownList: shown, Tab: "versions", Restore: shown.Managed}
 	if v.Version, err = x.findVersion(shown.Name, x.query("version")); err != nil {
 		return err
+	}
+	if v.Restore {
+		if v.Drops, err = managed.Drops(x.r.Context(), x.console.Editor.Changes, shown.Name, v.Version.Time); err != nil {
+			return err
+		}
 	}
 	return x.render("rollback", view{Title: "An earlier version of " + shown.Name, Nav: "/lists", Data: v})
 }

@@ -568,7 +568,8 @@ func TestVersions(t *testing.T) {
 		t.Fatal("no version can be put back")
 	}
 	_, body = p.as("admin", get("/lists/blocked/rollback?version="+ask), 200)
-	wantAll(t, body, "Put back the version with 1 entry")
+	wantAll(t, body, "Put back the version with 1 entry", "added two.example")
+	wantNone(t, body, "added one.example")
 	response, text := p.as("viewer", get("/lists/blocked/export?version="+ask), 200)
 	if !strings.Contains(text, "one.example  # first") || strings.Contains(text, "two.example") || !strings.Contains(response.Header.Get("Content-Disposition"), "attachment") {
 		t.Errorf("the version is %q, %v", text, response.Header)

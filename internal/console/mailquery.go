@@ -5,7 +5,6 @@ import (
 	"net/netip"
 	"net/url"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -15,6 +14,7 @@ import (
 	"spamgate/internal/decisions"
 	"spamgate/internal/fleetsearch"
 	"spamgate/internal/logging"
+	"spamgate/internal/words"
 )
 
 const (
@@ -27,15 +27,13 @@ var (
 	hashedAddress = regexp.MustCompile(`^[0-9a-f]{16}$`)
 )
 
-// mailActions are the actions in the history, from the one asked for most.
-var mailActions = []string{"reject", "defer", "accept", "tag", "discard", "monitor"}
-
 // mailQuery returns the query over the history that the fields of a URL describe: sender,
 // recipient, domain, list, id, action, client, since, until, limit and before. Addresses become
 // what the history has for them, and the account sees its own recipients only. The note says
 // what an answer does not tell; the error is for users.
 func (c *Console) mailQuery(v url.Values, who accounts.Account) (q decisions.Query, note string, err error) {
 	q.RecipientDomains = who.Domains
+	past := func(text string) (time.Time, error) { return parsePast(text, c.Now()) }
 	for _, f := range []struct {
 		name  string
 		parse func(string) error
@@ -47,8 +45,8 @@ func (c *Console) mailQuery(v url.Values, who accounts.Account) (q decisions.Que
 		{"list", into(&q.List, asItIs)},
 		{"action", into(&q.Action, parseAction)},
 		{"client", into(&q.Client, wantedClient)},
-		{"since", into(&q.Since, c.parsePast)},
-		{"until", into(&q.Until, c.parsePast)},
+		{"since", into(&q.Since, past)},
+		{"until", into(&q.Until, past)},
 		{"limit", into(&q.Limit, parseLimit)},
 		{"before", into(&q.Before, func(s string) (decisions.Cursor, error) { return decisions.Cursor(s), nil })},
 	} {
@@ -93,10 +91,8 @@ func parseID(text string) (string, error) {
 }
 
 func parseAction(text string) (string, error) {
-	if !slices.Contains(mailActions, text) {
-		return "", invalid(fmt.Sprintf("%q is not an action: use %s.", text, strings.Join(mailActions, ", ")))
-	}
-	return text, nil
+	action, err := words.ParseAction(text)
+	return action, typed(err)
 }
 
 func parseLimit(text string) (int, error) {
@@ -106,9 +102,6 @@ func parseLimit(text string) (int, error) {
 	}
 	return n, nil
 }
-
-// parsePast parses a time in the past.
-func (c *Console) parsePast(text string) (time.Time, error) { return parseSince(text, c.Now()) }
 
 // wantedAddress returns an address as the history shows it.
 func (c *Console) wantedAddress(text string) (string, error) {

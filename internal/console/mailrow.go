@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"spamgate/blocklist/sender"
+	"spamgate/blocklist/verdict"
 	"spamgate/internal/accounts"
 	"spamgate/internal/decisions"
 	"spamgate/internal/fleetsearch"
@@ -33,26 +34,6 @@ type mailRow struct {
 // outcome is what became of a message in a word or two, with the class of its badge.
 type outcome struct{ Class, Text string }
 
-// outcomes are those of events whose action does not tell it: the gate's own decision is to
-// accept also if the next hop then refuses.
-var outcomes = map[string]outcome{
-	"monitored":                        {"monitor", "only logged"},
-	"relay denied":                     {"reject", "refused"},
-	"recipient unknown":                {"reject", "refused"},
-	"message refused":                  {"reject", "refused"},
-	"command refused":                  {"reject", "refused"},
-	"refused by the next hop":          {"reject", "refused by the server"},
-	"delivered before":                 {"accept", "delivered before"},
-	"delivered to some recipients":     {"defer", "delivered to some"},
-	"other recipients go first":        {"defer", "deferred"},
-	"some recipients have the message": {"defer", "deferred"},
-	"lists cannot be asked":            {"defer", "deferred"},
-	"next hop failed":                  {"defer", "deferred"},
-	"no answer from the next hop":      {"defer", "deferred"},
-	"message not stored":               {"defer", "deferred"},
-	"given up by the client":           {"monitor", "given up"},
-}
-
 // actionOutcomes are the outcomes of the gate's own decisions.
 var actionOutcomes = map[string]outcome{
 	"accept":  {"accept", "accepted"},
@@ -65,11 +46,12 @@ var actionOutcomes = map[string]outcome{
 
 // outcomeOf returns what became of a message. A refusal with a reply of 4xx is a deferral.
 func outcomeOf(d *decisions.Decision) outcome {
-	o, ok := outcomes[d.Event]
-	if !ok {
-		o, ok = actionOutcomes[d.Action]
+	e := verdict.EventOf(d.Event)
+	o := outcome{e.Class, e.Words}
+	if e.Class == "" {
+		o = actionOutcomes[d.Action]
 	}
-	if !ok {
+	if o.Class == "" {
 		o = outcome{"monitor", cmp.Or(d.Action, d.Event)}
 	}
 	if o.Class == "reject" && strings.HasPrefix(d.Reply, "4") {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"spamgate/internal/decisions"
+	"spamgate/internal/words"
 )
 
 // pageRows is how many rows a page of the history has.
@@ -22,7 +23,7 @@ type option struct{ Value, Text string }
 
 // actionOptions returns the choices of an outcome.
 func actionOptions() (all []option) {
-	for _, a := range mailActions {
+	for _, a := range words.Actions {
 		all = append(all, option{a, actionOutcomes[a].Text})
 	}
 	return all

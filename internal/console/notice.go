@@ -76,6 +76,8 @@ func withNotice(path string, r managed.Result) string {
 	}
 	q := queryWithoutNotice(u)
 	switch e := r.Entries[0]; {
+	case r.Undone > 0:
+		q.Set("done", r.Change)
 	case e.Change != "":
 		q.Set("done", e.Change)
 	case e.What == listedit.Present:

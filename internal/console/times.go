@@ -1,69 +1,33 @@
 package console
 
 import (
-	"fmt"
 	"regexp"
 	"time"
 
-	"spamgate/internal/text"
+	"spamgate/internal/words"
 )
 
-// parseSince parses a time in the past: RFC 3339, a day (UTC), or a duration before now such as
-// "2d", "12h" or "1w". The error is for users.
-func parseSince(s string, now time.Time) (time.Time, error) {
-	t, err := time.Parse(time.RFC3339Nano, s)
-	if err != nil {
-		t, err = time.Parse(time.DateOnly, s)
-	}
-	if err != nil {
-		ago, ok := text.ParseDays(s)
-		if !ok || ago <= 0 {
-			return time.Time{}, errMoment(s, now)
-		}
-		t = now.Add(-ago)
-	}
-	if t.After(now) {
-		return time.Time{}, invalid(fmt.Sprintf("%q is still to come.", s))
-	}
-	return t, nil
+// parsePast parses a time in the past.
+func parsePast(text string, now time.Time) (time.Time, error) {
+	t, err := words.ParseSince(text, now)
+	return t, typed(err)
 }
 
-// errMoment says how a time is written.
-func errMoment(s string, now time.Time) error {
-	return invalid(fmt.Sprintf("%q is not a time: write a duration such as 12h or 7d, a day such as %s, or a time such as %s.",
-		s, now.UTC().Format(time.DateOnly), now.UTC().Format(time.RFC3339)))
-}
-
-// parseUntil parses when an entry ends: RFC 3339, a day, which counts to its end (UTC), or a
-// duration from now such as "1h" or "7d". "" is never, which is the zero time. The error is for
-// users.
-func parseUntil(s string, now time.Time) (time.Time, error) {
-	if s == "" {
+// parseEnd parses when an entry ends. "" is never, which is the zero time.
+func parseEnd(text string, now time.Time) (time.Time, error) {
+	if text == "" {
 		return time.Time{}, nil
 	}
-	end, err := time.Parse(time.RFC3339, s)
-	if err != nil {
-		if end, err = time.Parse(time.DateOnly, s); err == nil {
-			end = end.AddDate(0, 0, 1)
-		}
-	}
-	if err != nil {
-		d, ok := text.ParseDays(s)
-		if !ok {
-			return end, errMoment(s, now)
-		}
-		end = now.Add(d)
-	}
-	return checkUntil(end, s, now)
+	t, err := words.ParseUntil(text, now)
+	return t, typed(err)
 }
 
-// checkUntil returns the end of an entry in whole seconds, as lists have it, unless it is over. The
-// error calls it s.
-func checkUntil(end time.Time, s string, now time.Time) (time.Time, error) {
-	if !end.After(now) {
-		return end, invalid(fmt.Sprintf("until %s: that is over already.", s))
+// typed makes an error about what a user has typed one for users.
+func typed(err error) error {
+	if err == nil {
+		return nil
 	}
-	return end.UTC().Add(time.Second - 1).Truncate(time.Second), nil
+	return invalid(err.Error() + ".")
 }
 
 // listTime matches a time as lists and the audit log have it.

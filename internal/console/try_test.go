@@ -104,9 +104,9 @@ func TestTryBadForms(t *testing.T) {
 	const boundary = "multipart/form-data; boundary=x"
 	for name, r := range map[string]*http.Request{
 		"50,000 parts": upload(t, []byte(listedMessage), fields...),
-		"cut off":      typed(boundary, "--x\r\nContent-Disposition: form-data; name=\"message\"\r\n\r\nFrom: a"),
-		"no part":      typed(boundary, "nothing"),
-		"no boundary":  typed("multipart/form-data", "--x--\r\n"),
+		"cut off":      withType(boundary, "--x\r\nContent-Disposition: form-data; name=\"message\"\r\n\r\nFrom: a"),
+		"no part":      withType(boundary, "nothing"),
+		"no boundary":  withType("multipart/form-data", "--x--\r\n"),
 	} {
 		if _, body := p.as("viewer", r, 400); !strings.Contains(body, "The form cannot be read: ") {
 			t.Errorf("%s: %s", name, mainOf(body))
@@ -117,8 +117,8 @@ func TestTryBadForms(t *testing.T) {
 	}
 }
 
-// typed returns a request with a message to try, whose body has a type.
-func typed(contentType, body string) *http.Request {
+// withType returns a request with a message to try, whose body has a type.
+func withType(contentType, body string) *http.Request {
 	r := httptest.NewRequest(http.MethodPost, "http://gate.example/try", strings.NewReader(body))
 	r.Header.Set("Content-Type", contentType)
 	r.Header.Set("Sec-Fetch-Site", "same-origin")

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/zeebo/xxh3"
+
+	"spamgate/blocklist/verdict"
 )
 
 // Of equal refusals within a window the first ones have rows. The last of these counts the others.
@@ -64,13 +66,7 @@ func (f *floods) renew() {
 }
 
 // merges reports whether a decision may be merged with equal ones.
-func merges(d *Decision) bool {
-	switch d.Event {
-	case eventAccepted, "discarded", "delivered to some recipients", "delivered before":
-		return false
-	}
-	return true
-}
+func merges(d *Decision) bool { return !verdict.EventOf(d.Event).Delivered }
 
 // key returns what equal refusals have in common, as a hash.
 func (f *floods) key(d *Decision) xxh3.Uint128 {

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"spamgate/blocklist/verdict"
 )
 
 // TestFloodOfOneRecipient: refusals at two recipients are two rows, so that each one finds his.
@@ -39,7 +41,7 @@ func TestShare(t *testing.T) {
 			list := refusal(2*n+i, d.Time)
 			list.List = "other"
 			passed := refusal(3*n+i, d.Time)
-			passed.Event, passed.Action, passed.List = eventAccepted, "accept", ""
+			passed.Event, passed.Action, passed.List = verdict.EventAccepted, "accept", ""
 			others = append(others, other, list, passed)
 			write(t, w, other, list, passed)
 		}

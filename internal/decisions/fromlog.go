@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"spamgate/blocklist/verdict"
 )
 
 // nullSender is the null sender in a Decision.
@@ -100,7 +102,7 @@ func (d *Decision) settleReply() {
 
 // fromNextHop reports whether the client received the next hop's reply as it was.
 func (d *Decision) fromNextHop() bool {
-	return d.Reply != "" && (d.Event == "accepted" || d.Event == "refused by the next hop") &&
+	return d.Reply != "" && (d.Event == verdict.EventAccepted || d.Event == "refused by the next hop") &&
 		!slices.ContainsFunc(d.Attrs, func(a Attr) bool { return a.Key == nextHop })
 }
 

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"spamgate/blocklist/verdict"
 )
 
 // TestTotalsSteps asks for spans of several lengths: the longer one is, the longer are its steps, and the sum is
@@ -113,5 +115,24 @@ func TestDropAddsUp(t *testing.T) {
 	w.lose(3)
 	if w.stats.Dropped != 5 {
 		t.Errorf("%d are counted, want 5", w.stats.Dropped)
+	}
+}
+
+// TestTotalsCountMessages: a line beside the one that tells what became of a message does not count.
+func TestTotalsCountMessages(t *testing.T) {
+	now := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
+	w, r, _ := open(t, at(now))
+	for _, e := range verdict.Events {
+		if e.Note {
+			write(t, w, &Decision{ID: "A", Time: now, Event: e.Text, Action: "accept", Count: 1})
+		}
+	}
+	write(t, w, &Decision{ID: "A", Time: now, Event: verdict.EventAccepted, Action: "accept", Count: 1})
+	totals, err := r.Totals(t.Context(), now.Add(-time.Hour), now.Add(time.Hour))
+	if err != nil || len(totals) != 1 || totals[0].Count != 1 || totals[0].Action != "accept" || totals[0].Reason != "" {
+		t.Errorf("%+v, %v", totals, err)
+	}
+	if page, err := r.Find(t.Context(), Query{ID: "A"}); err != nil || len(page.Decisions) != 5 {
+		t.Errorf("%d rows, %v; want one for each line", len(page.Decisions), err)
 	}
 }

@@ -130,8 +130,7 @@ func (r *Recorder) Accepted(at time.Time) bool {
 // Record adds a decision, which the caller no longer changes: any but a plain accept that Accepted
 // does not want. It never waits: if the queue is full the decision is dropped and counted.
 func (r *Recorder) Record(d *Decision) {
-	action, reason := d.outcome()
-	r.tally.add(d.Time, action, cut(d.List, maxWord), reason, int64(max(d.Count, 1)))
+	r.tally.count(d)
 	size := d.size()
 	r.mu.Lock()
 	defer r.mu.Unlock()

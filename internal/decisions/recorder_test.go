@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 	"unicode/utf8"
+
+	"spamgate/blocklist/verdict"
 )
 
 // TestFlood refuses one client again and again: the first ten refusals of a minute have rows, the last of which
@@ -72,7 +74,7 @@ func TestFloodMemory(t *testing.T) {
 			t.Fatal(i, row, len(f.seen), len(f.shares))
 		}
 	}
-	accepted := &Decision{Event: eventAccepted}
+	accepted := &Decision{Event: verdict.EventAccepted}
 	if of, row := f.add(accepted, 0); of != nil || row != accepted {
 		t.Error("an accepted message is merged")
 	}

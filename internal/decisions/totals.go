@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"spamgate/blocklist/verdict"
 	"spamgate/internal/sqlite"
 )
 
@@ -108,13 +109,20 @@ func (t *tally) putBack(all map[alike]int64) {
 	}
 }
 
+// count adds a decision, if it tells what became of a message.
+func (t *tally) count(d *Decision) {
+	if verdict.EventOf(d.Event).Note {
+		return
+	}
+	action, reason := d.outcome()
+	t.add(d.Time, action, cut(d.List, maxWord), reason, int64(max(d.Count, 1)))
+}
+
 // outcome returns the action and the reason under which a decision counts: those of the gate, or what the
 // client's reply and the event say.
 func (d *Decision) outcome() (action, reason string) {
 	action, reason = d.Action, d.Reason
-	switch d.Event {
-	case eventAccepted, "refused", "monitored", "discarded", "delivered to some recipients", "delivered before":
-	default:
+	if !verdict.EventOf(d.Event).Plain {
 		if reason == "" {
 			reason = d.Event
 		}

@@ -26,8 +26,6 @@ const (
 
 	totalsEvery = 900 * time.Millisecond // are written
 	fileBytes   = 256 << 20              // a file is full
-
-	eventAccepted = "accepted"
 )
 
 // writer is the goroutine of a Recorder that writes.

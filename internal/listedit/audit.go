@@ -64,6 +64,9 @@ type Edit struct {
 	After  []string `json:"after,omitempty"`  // and after
 	Undoes string   `json:"undoes,omitempty"` // the ID of the change that this one undoes
 
+	// CommandID is the ID of all that the same command changed; of one entry it is the same ID.
+	CommandID string `json:"command_id,omitempty"`
+
 	Words string `json:"-"` // the record's What
 }
 
@@ -160,7 +163,7 @@ func (r *Record) notMade(why error) *Record {
 	failed.Command, failed.Why = Failed, why.Error()
 	failed.Each, failed.Edits = nil, nil
 	for _, one := range r.each() {
-		failed.Edits = append(failed.Edits, Edit{Entry: one.Entry, For: one.For, Undoes: one.ID, Words: "not made: " + one.What})
+		failed.Edits = append(failed.Edits, Edit{Entry: one.Entry, For: one.For, Undoes: cmp.Or(one.ID, one.CommandID), Words: "not made: " + one.What})
 	}
 	return &failed
 }

@@ -12,11 +12,31 @@ type Line struct {
 	Text   string
 }
 
-// Lines returns the lines of a plain list that have an entry, in whatever spelling.
-func Lines(old io.ReadSeeker, o listfile.Options, e listfile.Entry) ([]Line, error) {
+// name tells entries apart, whatever their spelling.
+type name struct {
+	key       string
+	exception bool
+}
+
+// Lines returns for each entry the lines of a plain list that have it, in whatever spelling.
+func Lines(old io.ReadSeeker, o listfile.Options, entries []listfile.Entry) (lines [][]Line, err error) {
+	wanted := Wanted{}
+	at := make(map[name][]int, len(entries))
+	for i, e := range entries {
+		n := name{Key(e), e.Exception}
+		if at[n] == nil {
+			wanted.Keys = append(wanted.Keys, n.key)
+		}
+		at[n] = append(at[n], i)
+	}
+	lines = make([][]Line, len(entries))
 	var numbers []int
-	err := FindWanted(old, o, &Wanted{Keys: []string{Key(e)}}, func(found listfile.Entry) error {
-		if found.Exception == e.Exception {
+	err = FindWanted(old, o, &wanted, func(found listfile.Entry) error {
+		wanting := at[name{Key(found), found.Exception}]
+		for _, i := range wanting {
+			lines[i] = append(lines[i], Line{Number: found.Line})
+		}
+		if wanting != nil { // not only its opposite
 			numbers = append(numbers, found.Line)
 		}
 		return nil
@@ -25,9 +45,10 @@ func Lines(old io.ReadSeeker, o listfile.Options, e listfile.Entry) ([]Line, err
 		return nil, err
 	}
 	texts, err := linesOf(old, numbers)
-	var lines []Line
-	for _, n := range numbers {
-		lines = append(lines, Line{n, texts[n]})
+	for i := range lines {
+		for j := range lines[i] {
+			lines[i][j].Text = texts[lines[i][j].Number]
+		}
 	}
 	return lines, err
 }

@@ -22,6 +22,18 @@ type NewEntry struct {
 	Reason, Note, Until string
 }
 
+// UntilText returns an end as a list has it: a date, if it is the end of a day in UTC.
+func UntilText(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	t = t.UTC().Add(time.Second - 1).Truncate(time.Second)
+	if t.Equal(t.Truncate(24 * time.Hour)) {
+		return t.AddDate(0, 0, -1).Format(time.DateOnly)
+	}
+	return t.Format(time.RFC3339)
+}
+
 // Line returns the entry's line.
 func (n NewEntry) Line() string { return n.Text + n.comment() }
 

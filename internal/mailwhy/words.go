@@ -292,12 +292,9 @@ func (s say) told() string {
 func (m *Message) Outcome() string {
 	var all []string
 	for _, r := range m.Records {
-		switch msg := printable(r.Msg); r.Msg {
-		case "monitored", "header address not understood", "header field without an address":
-		default:
-			if !slices.Contains(all, msg) {
-				all = append(all, msg)
-			}
+		msg := printable(r.Msg)
+		if r.Msg != verdict.EventMonitored && !verdict.EventOf(r.Msg).Note && !slices.Contains(all, msg) {
+			all = append(all, msg)
 		}
 	}
 	if all == nil {

@@ -36,6 +36,9 @@ type Change struct {
 	After  []string `json:"after,omitempty"`
 	Undoes string   `json:"undoes,omitempty"`
 
+	// CommandID is the ID with which Undo takes back all that the same command changed.
+	CommandID string `json:"command_id,omitempty"`
+
 	Undone *Undone `json:"undone,omitempty"` // nil: it is not
 
 	Cursor string `json:"cursor"` // continues after this change
@@ -117,16 +120,27 @@ func (e *Editor) Changes(ctx context.Context, q ChangesQuery) (ChangesPage, erro
 // note notes which change a record undoes. The records come from the newest to the oldest, so
 // that a record comes after the one that says that it was not made.
 func note(undone map[string]*Undone, r *listedit.Record) {
-	notMade := undone[r.ID] != nil && undone[r.ID].ID == ""
+	of := undone[name(r)]
+	notMade := of != nil && of.ID == ""
 	if r.Undoes != "" && undone[r.Undoes] == nil && !notMade {
-		undone[r.Undoes] = &Undone{ID: r.ID, By: r.Person(), Time: r.Time}
+		undone[r.Undoes] = &Undone{ID: name(r), By: r.Person(), Time: r.Time}
+		if r.ID != "" && r.Entry == "" { // it has no records of the entries
+			undone[r.Undoes+allEntries] = undone[r.Undoes]
+		}
 	}
 }
 
+// allEntries follows the ID of a command all of whose entries a later one has undone.
+const allEntries = " all"
+
 func newChange(r listedit.Record, undone map[string]*Undone) *Change {
+	by := undone[name(&r)]
+	if by == nil {
+		by = undone[r.CommandID+allEntries]
+	}
 	return &Change{
 		Time: r.Time, By: r.Person(), Role: r.Role, Through: r.Through, Command: r.Command, List: r.List, File: r.File, What: r.What, Why: r.Why,
-		ID: r.ID, Entry: r.Entry, For: r.For, Before: r.Before, After: r.After, Undoes: r.Undoes, Undone: undone[r.ID],
+		ID: r.ID, Entry: r.Entry, For: r.For, Before: r.Before, After: r.After, Undoes: r.Undoes, CommandID: r.CommandID, Undone: by,
 	}
 }
 

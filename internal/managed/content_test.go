@@ -84,7 +84,7 @@ func TestReplace(t *testing.T) {
 	if err := replace(many.String(), ""); err != nil {
 		t.Fatal(err)
 	}
-	if last := e.changes(t, ChangesQuery{Limit: 1})[0]; last.ID != "" || last.What != "added a file" {
+	if last := e.changes(t, ChangesQuery{Limit: 1})[0]; last.ID == "" || last.CommandID != last.ID || last.Entry != "" || last.What != "added a file" {
 		t.Errorf("a large change is %+v", last)
 	}
 	same := file(t, e, "blocked")

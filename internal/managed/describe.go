@@ -12,7 +12,7 @@ import (
 	"spamgate/internal/text"
 )
 
-// maxEdits is how many changed entries of one change have records of their own.
+// maxEdits is how many changed entries of one command have records of their own.
 const maxEdits = 1000
 
 // describe sets the records of a change from what differs; nil: that is too much.
@@ -39,16 +39,20 @@ func (e *edit) describe(changed *texts) error {
 		}
 	}
 	slices.Sort(gone)
+	names := slices.DeleteFunc(append(order, gone...), func(name string) bool { return slices.Equal(was[name].texts(), now[name].texts()) })
 	what := r.What
-	for _, name := range append(order, gone...) {
-		e.compare(name, was[name], now[name])
+	if len(names) > maxEdits {
+		e.kept = new(keptEdits)
 	}
-	switch n := len(r.Edits); {
-	case n > maxEdits:
-		r.Edits = nil
-		if what == "" {
-			r.What = "changed " + text.Count(n, "entry", "entries")
+	for _, name := range names {
+		if err := e.compare(name, was[name].texts(), now[name].texts()); err != nil {
+			return err
 		}
+	}
+	switch n := len(names); {
+	case n > maxEdits && what == "":
+		r.What = "changed " + text.Count(n, "entry", "entries")
+	case n > maxEdits:
 	case n == 0 && what == "":
 		r.What = "edited, with the same entries"
 	case n > 0 && what != "":
@@ -57,22 +61,39 @@ func (e *edit) describe(changed *texts) error {
 	return nil
 }
 
-// compare adds the change of an entry to the record, if its lines have changed.
-func (e *edit) compare(name string, was, now *entryLines) {
+// compare adds the change of an entry, whose lines have changed.
+func (e *edit) compare(name string, was, now []string) error {
+	line, what := "", listedit.Added
 	switch {
 	case now == nil:
-		e.change(was.entry, Removed+" "+name, was.lines, nil)
-	case was == nil:
-		e.change(now.entry, listfiles.Described(listedit.Added, now.entry), nil, now.lines)
-	case !slices.Equal(was.lines, now.lines):
-		e.change(now.entry, listfiles.Described(listedit.Updated, now.entry), was.lines, now.lines)
+		line, what = was[0], Removed
+	case was != nil:
+		line, what = now[0], listedit.Updated
+	default:
+		line = now[0]
 	}
+	x, ok := listfile.ParseLine(line, e.list.Options)
+	switch {
+	case !ok:
+		return fmt.Errorf("the line %q cannot be read alone", line)
+	case what == Removed:
+		what += " " + name
+	case e.kept == nil:
+		what = listfiles.Described(what, x)
+	}
+	_, err := e.changeOrKeep(x, listedit.Edit{Before: was, After: now, Words: what})
+	return err
 }
 
 // entryLines are the lines of one entry.
-type entryLines struct {
-	entry listfile.Entry // of the first line
-	lines []string
+type entryLines struct{ lines []string }
+
+// texts returns the lines; nil without the entry.
+func (e *entryLines) texts() []string {
+	if e == nil {
+		return nil
+	}
+	return e.lines
 }
 
 // linesByEntry returns the lines of each entry in a text, and the entries in their order.
@@ -87,7 +108,7 @@ func linesByEntry(content []byte, o listfile.Options) (entries map[string]*entry
 		name := strings.Clone(listfiles.Written(e))
 		one := entries[name]
 		if one == nil {
-			one = &entryLines{entry: e}
+			one = &entryLines{}
 			entries[name] = one
 			order = append(order, name)
 		}

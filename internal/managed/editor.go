@@ -71,6 +71,15 @@ type Result struct {
 	DryRun  bool      `json:"dry_run,omitempty"`
 	Changed bool      `json:"changed"` // with DryRun: it would be
 	Entries []Outcome `json:"entries,omitempty"`
+
+	// Change names all that was changed, for Undo.
+	Change string `json:"change,omitempty"`
+
+	// Of the Undo of a command: how many entries are again as they were before, and how many stay
+	// as they are, with the reason in Why. Entries has the latter, and the first ones of the others.
+	Undone int `json:"undone,omitempty"`
+	Stay   int `json:"stay,omitempty"`
+
 	Live
 }
 
@@ -102,12 +111,14 @@ type Outcome struct {
 	Covered  []listfiles.EntryInfo `json:"covered,omitempty"`  // entries of the list that match all that this one matches
 	Removed  []listfiles.EntryInfo `json:"removed,omitempty"`  // all lines that were removed
 	Now      []string              `json:"now,omitempty"`      // after Undo: the entry's lines
+	Why      string                `json:"why,omitempty"`      // why Undo lets it stay
 }
 
 // What Remove and Undo did with an entry, beside the words of package listedit.
 const (
 	Removed = "removed"
 	Undid   = "undone"
+	Stays   = "stays"
 )
 
 // Lists returns the managed lists.
@@ -170,6 +181,9 @@ type edit struct {
 	whole   bool // the whole content is wanted as it is, and the file is made if it is missing
 
 	accepted bool // accept has accepted the new content
+
+	kept    *keptEdits // the changes, if they are too many for records of their own
+	command string     // the ID of all that is changed
 }
 
 func (e *Editor) edit(by By, l *listfiles.List, command string, o Options) *edit {
@@ -180,11 +194,16 @@ func (e *Editor) edit(by By, l *listfiles.List, command string, o Options) *edit
 func (e *edit) do(ctx context.Context, change func(old io.ReadSeeker, w io.Writer) error) (Result, error) {
 	r := Result{List: e.list.Name, DryRun: e.options.DryRun}
 	done, err := e.replaceFile(ctx, change, listedit.Options{
-		DryRun:      e.options.DryRun,
-		StateDir:    e.list.StateDir(),
-		Create:      e.whole,
-		MaxBytes:    maxBytes(e.list),
-		Before:      func(c listedit.Change) error { return e.accept(c) },
+		DryRun:   e.options.DryRun,
+		StateDir: e.list.StateDir(),
+		Create:   e.whole,
+		MaxBytes: maxBytes(e.list),
+		Before: func(c listedit.Change) error {
+			if err := e.accept(c); err != nil {
+				return err
+			}
+			return e.nameCommand(ctx)
+		},
 		Log:         e.log(),
 		Record:      e.record,
 		RecordFirst: true,
@@ -194,6 +213,7 @@ func (e *edit) do(ctx context.Context, change func(old io.ReadSeeker, w io.Write
 		return r, fmt.Errorf("list %s: %w", e.list.Name, err)
 	}
 	if r.Changed && !r.DryRun {
+		r.Change = e.command
 		r.Live = e.live(context.WithoutCancel(ctx), e.list.Name)
 	}
 	return r, nil

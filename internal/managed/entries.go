@@ -135,7 +135,7 @@ func (e *Editor) lines(l *listfiles.List, entries []NewEntry) ([]listedit.NewEnt
 		}
 		var x listfile.Entry
 		if err == nil {
-			lines[i] = listedit.NewEntry{Text: text, Reason: strings.TrimSpace(n.Reason), Note: strings.TrimSpace(n.Note), Until: untilText(n.Until)}
+			lines[i] = listedit.NewEntry{Text: text, Reason: strings.TrimSpace(n.Reason), Note: strings.TrimSpace(n.Note), Until: listedit.UntilText(n.Until)}
 			x, err = lines[i].Parse(l.Options)
 		}
 		if err != nil {
@@ -145,18 +145,6 @@ func (e *Editor) lines(l *listfiles.List, entries []NewEntry) ([]listedit.NewEnt
 		}
 	}
 	return lines, errors.Join(errs...)
-}
-
-// untilText returns an end as a list has it: a date, if it is the end of a day in UTC.
-func untilText(t time.Time) string {
-	if t.IsZero() {
-		return ""
-	}
-	t = t.UTC().Add(time.Second - 1).Truncate(time.Second)
-	if t.Equal(t.Truncate(24 * time.Hour)) {
-		return t.AddDate(0, 0, -1).Format(time.DateOnly)
-	}
-	return t.Format(time.RFC3339)
 }
 
 // parse returns the text of a line with the entry, and the entry. The two sides are parsed

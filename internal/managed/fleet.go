@@ -2,13 +2,11 @@ package managed
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"os"
 
 	"spamgate/internal/fleet"
 	"spamgate/internal/listedit"
-	"spamgate/internal/text"
 )
 
 // Fleet shares lists between gates: a [fleet.Member].
@@ -35,7 +33,7 @@ func (e *edit) replaceFile(ctx context.Context, change func(old io.ReadSeeker, w
 	}
 	first := *e.record // each attempt sets it anew
 	err = e.Editor.fleet.Retry(ctx, e.list.Name, func() (err error) {
-		*e.record, e.accepted = first, false
+		*e.record, e.accepted, e.kept = first, false, nil
 		done, err = e.replaceShared(ctx, change, o)
 		return err
 	})
@@ -67,6 +65,6 @@ func (e *edit) what() string {
 	case 1:
 		return e.record.Edits[0].Words
 	default:
-		return fmt.Sprintf("%s, and %s", e.record.Edits[0].Words, text.Count(n-1, "more change", "more changes"))
+		return e.record.Edits[0].Words + more(n-1)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 
+	"spamgate/blocklist/listfile"
 	"spamgate/internal/atomicfile"
 	"spamgate/internal/listedit"
 )
@@ -137,8 +138,9 @@ type difference struct {
 	over    bool         // it is too long
 }
 
-// maxDifference bounds the text in which changed entries are looked for, in bytes.
-const maxDifference = 1 << 20
+// maxDifference bounds the text in which changed entries are looked for, in bytes: some 250,000
+// entries. A command that changes more has no ID, and a rollback takes it back.
+const maxDifference = 8 << 20
 
 // Write implements io.Writer.
 func (d *difference) Write(p []byte) (int, error) {
@@ -169,19 +171,19 @@ type texts struct{ before, after []byte }
 // end returns the parts that differ; nil if they are too long. Same reports whether there are
 // none.
 func (d *difference) end() (changed *texts, same bool, err error) {
-	begin := max(0, d.same-maxDifference)
+	begin := max(0, d.same-listfile.MaxLine)
 	common := make([]byte, d.same-begin)
 	if _, err := d.old.ReadAt(common, begin); err != nil && !errors.Is(err, io.EOF) {
 		return nil, false, err
 	}
-	rest := make([]byte, maxDifference+1)
-	n, err := d.old.ReadAt(rest, d.same)
-	if err != nil && !errors.Is(err, io.EOF) {
+	rest, err := io.ReadAll(io.NewSectionReader(d.old, d.same, maxDifference+1))
+	if err != nil {
 		return nil, false, err
 	}
-	if same := !d.differs && n == 0; same || d.over || n > maxDifference {
+	end := bytes.LastIndexByte(common, '\n')
+	if same := !d.differs && len(rest) == 0; same || d.over || len(rest) > maxDifference || end < 0 && begin > 0 {
 		return nil, same, nil
 	}
-	line := common[bytes.LastIndexByte(common, '\n')+1:]
-	return &texts{bytes.Join([][]byte{line, rest[:n]}, nil), bytes.Join([][]byte{line, d.rest.Bytes()}, nil)}, false, nil
+	line := common[end+1:]
+	return &texts{bytes.Join([][]byte{line, rest}, nil), bytes.Join([][]byte{line, d.rest.Bytes()}, nil)}, false, nil
 }

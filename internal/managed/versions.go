@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"spamgate/blocklist/store"
 	"spamgate/internal/atomicfile"
+	"spamgate/internal/listedit"
 	"spamgate/internal/setup"
 )
 
@@ -77,4 +79,23 @@ func (e *Editor) Rollback(ctx context.Context, by By, list, version string, o Op
 		o.Command = "rollback"
 	}
 	return e.replace(ctx, by, list, Replacement{What: "put version " + version + " back", Content: content}, o, true)
+}
+
+// maxDrops bounds the changes that a rollback names.
+const maxDrops = 1000
+
+// Drops returns the changes of a list since a version was live, the newest first: a rollback to that
+// takes them back. Those that were undone are not among them.
+func Drops(ctx context.Context, changes func(context.Context, ChangesQuery) (ChangesPage, error), list string, live time.Time) ([]Change, error) {
+	page, err := changes(ctx, ChangesQuery{List: list, Since: live.Add(1), Limit: maxDrops})
+	if err != nil {
+		return nil, err
+	}
+	since := map[string]bool{}
+	for _, c := range page.Changes {
+		since[c.ID], since[c.CommandID] = true, true
+	}
+	return slices.DeleteFunc(page.Changes, func(c Change) bool {
+		return c.Undone != nil || c.Undoes != "" && since[c.Undoes] || slices.Contains([]string{"accept", "pin", "unpin", listedit.Failed}, c.Command)
+	}), nil
 }

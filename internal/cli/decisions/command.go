@@ -13,6 +13,7 @@ import (
 	"spamgate/internal/cli"
 	"spamgate/internal/config"
 	history "spamgate/internal/decisions"
+	"spamgate/internal/words"
 )
 
 // NewCommand returns the command with all below it.
@@ -108,7 +109,11 @@ func (s *session) parseSince(text string) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
 	}
-	return cli.ParseSince(text, s.now)
+	since, err := words.ParseSince(text, s.now)
+	if err != nil {
+		err = fmt.Errorf("--since: %w", err)
+	}
+	return since, err
 }
 
 // checkMost checks the number of a flag.

@@ -3,7 +3,6 @@ package decisions
 import (
 	"fmt"
 	"net/netip"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -13,6 +12,7 @@ import (
 	history "spamgate/internal/decisions"
 	"spamgate/internal/logging"
 	"spamgate/internal/mailwhy"
+	"spamgate/internal/words"
 )
 
 // wanted are the flags that say which decisions are wanted.
@@ -35,10 +35,8 @@ func (f *wanted) addCommon(cmd *cobra.Command, since string) {
 	cmd.Flags().StringVarP(&f.list, "list", "l", "", "only because of this list `NAME`")
 	cmd.Flags().StringVar(&f.action, "action", "", "only with this `ACTION`, such as reject or tag")
 	cmd.Flags().StringVar(&f.client, "client", "", "only of the client with this `IP` address")
-	cmd.Flags().StringVar(&f.since, "since", since, "only since `TIME`: 7d, 12h or a day (UTC)")
+	cmd.Flags().StringVar(&f.since, "since", since, "only since `TIME`: 7d, 12h, a day or a time")
 }
-
-var actions = []string{"accept", "reject", "defer", "discard", "tag", "monitor"}
 
 // query returns what to search for. Notes are about what the history cannot tell.
 func (s *session) query(f *wanted) (q history.Query, notes []string, err error) {
@@ -46,8 +44,10 @@ func (s *session) query(f *wanted) (q history.Query, notes []string, err error) 
 	if q.Since, err = s.parseSince(f.since); err != nil {
 		return q, nil, err
 	}
-	if f.action != "" && !slices.Contains(actions, f.action) {
-		return q, nil, fmt.Errorf("--action %s: use %s", f.action, strings.Join(actions, ", "))
+	if f.action != "" {
+		if _, err := words.ParseAction(f.action); err != nil {
+			return q, nil, fmt.Errorf("--action: %w", err)
+		}
 	}
 	if f.id != "" {
 		var ok bool

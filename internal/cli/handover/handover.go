@@ -41,7 +41,7 @@ Exit codes: 0 handed over; 1 no gate is running; 2 not handed over.`,
 		Args: cobra.NoArgs,
 	}
 	file := cli.ConfigFlag(cmd)
-	timeout := cmd.Flags().Duration("timeout", defaultTimeout, "the new process serves within this `TIME`")
+	timeout := cli.DurationFlag(cmd, "timeout", defaultTimeout, "the new process serves within this `TIME`")
 	asJSON := cmd.Flags().Bool("json", false, "print JSON, for programs")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if *timeout <= 0 || *timeout > admin.MaxHandover {

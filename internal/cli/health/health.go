@@ -48,7 +48,7 @@ user may not ask the gate.`,
 	file := cli.ConfigFlag(cmd)
 	asJSON := cmd.Flags().Bool("json", false, "print a JSON object")
 	onlyMail := cmd.Flags().Bool("mail", false, "the exit code tells only whether mail can pass")
-	timeout := cmd.Flags().Duration("timeout", enough, "how long to wait for the gate's answer")
+	timeout := cli.DurationFlag(cmd, "timeout", enough, "how long to wait for the gate's answer")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if *timeout <= 0 {
 			return fmt.Errorf("--timeout %v: use a time above 0, such as 10s", *timeout)

@@ -19,6 +19,7 @@ import (
 	"spamgate/internal/listfiles"
 	"spamgate/internal/term"
 	"spamgate/internal/text"
+	"spamgate/internal/words"
 	"spamgate/smtpfilter"
 )
 
@@ -70,7 +71,7 @@ unless the error says so.`,
 	o.addFor(cmd, forEntries)
 	cmd.Flags().StringVarP(&o.reason, "reason", "r", "", "why, as `TEXT`; also for the audit log (required)")
 	cmd.Flags().StringVar(&o.note, "note", "", "private `TEXT`, for logs and tools only")
-	cmd.Flags().StringVar(&o.until, "until", "", "when it ends, as `TIME`: 24h, 30d, 2026-12-31 (that\nday included) or 2026-12-31T18:00:00Z (default: never)")
+	cmd.Flags().StringVar(&o.until, "until", "", "when it ends, as `TIME`: 24h, 30d, 2026-12-31 (to the end\nof that local day) or 2026-12-31T18:00:00Z\n(default: never)")
 	o.addDryRun(cmd)
 	o.addJSON(cmd)
 	o.runs(cmd, func(s *session, args []string) error { return listsAdd(s, o, args) })
@@ -132,10 +133,11 @@ func listsAdd(s *session, o listsAddOptions, args []string) error {
 func newEntries(s *session, l *listfiles.List, o listsAddOptions, args []string) ([]listedit.NewEntry, error) {
 	until := ""
 	if o.until != "" {
-		var err error
-		if until, err = parseUntil(o.until, time.Now()); err != nil {
-			return nil, err
+		end, err := words.ParseUntil(o.until, time.Now())
+		if err != nil {
+			return nil, fmt.Errorf("--until: %w", err)
 		}
+		until = listedit.UntilText(end)
 	}
 	flags := listedit.NewEntry{Reason: strings.TrimSpace(o.reason), Note: strings.TrimSpace(o.note), Until: until}
 	if fromInput(args) {

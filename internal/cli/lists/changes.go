@@ -16,6 +16,7 @@ import (
 	"spamgate/internal/listfiles"
 	"spamgate/internal/managed"
 	"spamgate/internal/term"
+	"spamgate/internal/words"
 )
 
 func newListsChangesCommand() *cobra.Command {
@@ -33,7 +34,8 @@ audit.log-20261121.gz …) count, too.
 'ann@example.net spam.example' is an entry that counts for a recipient.
 import, accept, pin and rollback name no entries, except in managed lists.
 
-"spamgate lists undo" takes a change of a managed list back, by its ID.
+"spamgate lists undo" takes a change of a managed list back, by its ID, or all
+that a command changed, by the ID of the command.
 
 Lines that are not records are reported on standard error and skipped.
 
@@ -46,13 +48,13 @@ Exit codes: 0 success; 2 a log cannot be read, or an error.`,
 	cmd.Flags().StringVarP(&q.list, "list", "l", "", "only changes of the list `NAME`")
 	cmd.Flags().StringVar(&entry, "entry", "", "only changes that name this `ENTRY`")
 	cmd.Flags().StringVar(&q.who, "who", "", "only changes by `USER`, with or before sudo, or an\naccount of the console")
-	cmd.Flags().StringVar(&since, "since", "", "only changes since `TIME`: 7d, 12h or a day (UTC)")
+	cmd.Flags().StringVar(&since, "since", "", "only changes since `TIME`: 7d, 12h, a day or a time")
 	o.addJSON(cmd)
 	o.runs(cmd, func(s *session, _ []string) error {
 		var err error
 		if since != "" {
-			if q.since, err = parseSince(since, time.Now()); err != nil {
-				return err
+			if q.since, err = words.ParseSince(since, time.Now()); err != nil {
+				return fmt.Errorf("--since: %w", err)
 			}
 		}
 		if entry != "" {
@@ -156,7 +158,7 @@ func changesOfGate(s *session, q changesQuery, unreadable error) ([]listedit.Rec
 func recordOf(c managed.Change) listedit.Record {
 	r := listedit.Record{
 		Time: c.Time, UID: -1, Role: c.Role, Through: c.Through, Command: c.Command, List: c.List, File: c.File, What: c.What, Why: c.Why,
-		Edit: listedit.Edit{ID: c.ID, Entry: c.Entry, For: c.For, Before: c.Before, After: c.After, Undoes: c.Undoes},
+		Edit: listedit.Edit{ID: c.ID, Entry: c.Entry, For: c.For, Before: c.Before, After: c.After, Undoes: c.Undoes, CommandID: c.CommandID},
 	}
 	if c.Through == managed.ThroughConsole || c.Through == managed.ThroughAPI {
 		r.By = c.By
@@ -182,7 +184,12 @@ func printChanges(w io.Writer, records []listedit.Record) {
 		if r.Why != "" {
 			term.PrintWrapped(w, "  why: ", r.Why)
 		}
-		if r.ID != "" {
+		switch {
+		case r.ID == "" && r.CommandID != "":
+			fmt.Fprintf(w, "  command %s\n", r.CommandID)
+		case r.ID != "" && r.CommandID != "" && r.ID != r.CommandID:
+			fmt.Fprintf(w, "  change %s of command %s\n", r.ID, r.CommandID)
+		case r.ID != "":
 			fmt.Fprintf(w, "  change %s\n", r.ID)
 		}
 	}

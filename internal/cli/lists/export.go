@@ -29,7 +29,6 @@ type listsExportOptions struct {
 	out           string
 	all           bool
 	dotSubdomains bool
-	classes       bool
 }
 
 func newListsExportCommand() *cobra.Command {
@@ -61,12 +60,10 @@ entry is left out, and reported on standard error with file and line. If it is
 an exception, what it is an exception to is left out for its domain. Formats
 without expiry have no entries that expire, and exceptions without their end.
 
-A list with per_recipient = true can be written as plain and as postfix. For
-Postfix it becomes restriction classes in the directory of --out: a table of
-recipients names the class of each, and a class is a table of senders. Standard
-output has the lines for main.cf. With --classes any list is so written, and the
-tables know exempt_recipients and [[recipient_policy]]. An allow list with
-proven_by can be written as plain and as json: other programs ask for no proof.
+A list with per_recipient = true can be written as plain only, and a table for
+Postfix counts for all recipients: to judge by recipient, let Postfix ask the
+gate as a policy service. An allow list with proven_by can be written as plain
+and as json: other programs ask for no proof.
 
 A table for Postfix works with its default settings and recipient_delimiter = +.
 It leaves out what is said of a domain and not of its subdomains; see
@@ -86,7 +83,6 @@ error.`,
 	cmd.Flags().StringVarP(&o.out, "out", "o", "", "write to this `FILE`, which appears when it is complete\n(default: standard output)")
 	cmd.Flags().BoolVar(&o.all, "all", false, "write also what the gate leaves out; a plain list\nhas expired entries, too")
 	cmd.Flags().BoolVar(&o.dotSubdomains, "dot-subdomains", false, "for a Postfix with smtpd_access_maps taken out of\nparent_domain_matches_subdomains: .d.example is for\nthe subdomains, d.example for the domain alone")
-	cmd.Flags().BoolVar(&o.classes, "classes", false, "for a Postfix: restriction classes in the directory of\n--out, which know the recipients with a policy")
 	o.runs(cmd, func(s *session, _ []string) error { return listsExport(s, o) })
 	return cmd
 }
@@ -117,8 +113,6 @@ func listsExport(s *session, o listsExportOptions) error {
 		return fmt.Errorf("--format %s: use one of %s", o.format, writableFormats())
 	case o.dotSubdomains && format != listfile.PostfixAccess:
 		return errors.New("--dot-subdomains is for --format postfix alone")
-	case o.classes && format != listfile.PostfixAccess:
-		return errors.New("--classes is for --format postfix alone")
 	}
 	list, err := listToExport(s.config, o.list)
 	if err != nil {
@@ -143,13 +137,6 @@ func listsExport(s *session, o listsExportOptions) error {
 		return err
 	}
 	if format == listfile.PostfixAccess {
-		if list.PerRecipient || o.classes {
-			e.source.WithoutReasons = !list.PublicReason
-			if err := e.writeClasses(o.out); err != nil {
-				return err
-			}
-			return e.finish()
-		}
 		e.sayPolicies()
 	}
 	e.source.WithoutReasons = format != listfile.Plain && !list.PublicReason
@@ -170,8 +157,8 @@ func listsExport(s *session, o listsExportOptions) error {
 // canExport returns an error if a format has no way to say what a list asks for.
 func canExport(l config.List, format listfile.Format) error {
 	switch {
-	case l.PerRecipient && format != listfile.Plain && format != listfile.PostfixAccess:
-		return fmt.Errorf("each entry of list %s counts for some recipients, which %s cannot express: use --format plain, or --format postfix with --out DIR for restriction classes", l.Name, format)
+	case l.PerRecipient && format != listfile.Plain:
+		return fmt.Errorf("each entry of list %s counts for some recipients, which %s cannot express: use --format plain, or let the other server ask the gate (docs/policy-service.md)", l.Name, format)
 	case len(l.ProvenBy) > 0 && format != listfile.Plain && format != listfile.JSON:
 		return fmt.Errorf("an entry of list %s counts only if %s proves the sender, which %s cannot express: everybody who writes such a sender would pass; use --format plain or json",
 			l.Name, strings.Join(l.ProvenBy, " or "), format)
@@ -362,7 +349,7 @@ func (e *exportRun) finish() error {
 // some.
 func (e *exportRun) sayPolicies() {
 	if n := len(e.config.RecipientPolicies); n > 0 {
-		fmt.Fprintf(e.stderr, "list %s: the table counts for all recipients, also for those of %s; with --classes and --out DIR it does not\n",
+		fmt.Fprintf(e.stderr, "list %s: the table counts for all recipients, also for those of %s; a policy service (docs/policy-service.md) judges by recipient\n",
 			e.list.Name, text.Count(n, "recipient_policy", "recipient policies"))
 	}
 }

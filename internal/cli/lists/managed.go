@@ -29,6 +29,7 @@ type editor interface {
 	Undo(ctx context.Context, change string, o managed.Options) (managed.Result, error)
 	Replace(ctx context.Context, list string, r managed.Replacement, o managed.Options) (managed.Result, error)
 	Rollback(ctx context.Context, list, version string, o managed.Options) (managed.Result, error)
+	Changes(ctx context.Context, q managed.ChangesQuery) (managed.ChangesPage, error)
 	Versions(ctx context.Context, list string) ([]managed.Version, error)
 	Content(ctx context.Context, list string, w io.Writer) error
 }

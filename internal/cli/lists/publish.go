@@ -19,6 +19,7 @@ import (
 	"spamgate/internal/publish"
 	"spamgate/internal/term"
 	"spamgate/internal/text"
+	"spamgate/internal/words"
 )
 
 type listsPublishOptions struct {
@@ -190,7 +191,7 @@ func (o *listsPublishOptions) target(c *config.Config, args []string) (list conf
 		return list, to, fmt.Errorf("--file: %w", err)
 	}
 	var ok bool
-	if to.Expires, ok = text.ParseDays(o.expire); !ok || to.Expires < 0 || to.Expires > 0 && to.Expires < time.Hour {
+	if to.Expires, ok = words.ParseDuration(o.expire); !ok || to.Expires < 0 || to.Expires > 0 && to.Expires < time.Hour {
 		return list, to, fmt.Errorf("--expires %s: write a duration of an hour or more, such as 36h or 30d, or 0 for signatures that are good for ever", o.expire)
 	}
 	if o.to == "" {

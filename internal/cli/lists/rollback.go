@@ -18,6 +18,7 @@ import (
 	"spamgate/internal/config"
 	"spamgate/internal/fetch"
 	"spamgate/internal/listfiles"
+	"spamgate/internal/managed"
 	"spamgate/internal/setup"
 	"spamgate/internal/term"
 	"spamgate/internal/text"
@@ -198,7 +199,11 @@ type rollbackResult struct {
 	Again   string         `json:"again,omitempty"`    // the version that another rollback without --to puts back
 	DryRun  bool           `json:"dry_run,omitempty"`
 	URL     string         `json:"url,omitempty"`
-	Gate    *cli.Answer    `json:"gate,omitempty"`
+
+	// Drops are the edits since that version was live, the newest first, which are taken back.
+	Drops []managed.Change `json:"drops,omitempty"`
+
+	Gate *cli.Answer `json:"gate,omitempty"`
 }
 
 func (r *rollbackResult) print(w io.Writer) {
@@ -216,6 +221,7 @@ func (r *rollbackResult) print(w io.Writer) {
 	for _, s := range r.Steps {
 		fmt.Fprintf(w, "  %s\n", s)
 	}
+	r.printDrops(w)
 	if r.URL != "" {
 		fmt.Fprintf(w, "  the next version that %s has replaces it\n", r.URL)
 	}
@@ -228,6 +234,37 @@ func (r *rollbackResult) print(w io.Writer) {
 		fmt.Fprintf(w, "  to go further back: --to VERSION, as --list-versions shows them; another\n  rollback without it puts back %s\n", r.Again)
 	}
 	printOutcome(w, r.DryRun, true, r.Gate)
+}
+
+// mostDrops is how many edits are printed that go.
+const mostDrops = 20
+
+// printDrops names the edits that go.
+func (r *rollbackResult) printDrops(w io.Writer) {
+	if len(r.Drops) == 0 {
+		return
+	}
+	gone := "these edits are"
+	if r.DryRun {
+		gone = "these edits would be"
+	}
+	fmt.Fprintf(w, "  %s taken back, too:\n", gone)
+	for _, c := range r.Drops[:min(mostDrops, len(r.Drops))] {
+		term.PrintWrapped(w, "    ", fmt.Sprintf("%s %s: %s", clock(c.Time), c.By, c.What))
+	}
+	if more := len(r.Drops) - mostDrops; more > 0 {
+		fmt.Fprintf(w, "    and %s; spamgate lists changes shows them\n", text.Count(more, "more", "more"))
+	}
+}
+
+// drops returns the edits that going back to a version takes back. That they cannot be told is not
+// a reason to refuse.
+func (r *rollback) drops(ctx context.Context, gate cli.RunningGate, v store.VersionInfo) []managed.Change {
+	drops, err := managed.Drops(ctx, editorOf(r.config, gate).Changes, r.target.Name, v.Time)
+	if err != nil {
+		fmt.Fprintf(r.stderr, "spamgate: which edits it takes back is not known: %v\n", err)
+	}
+	return drops
 }
 
 // mustName refuses to set files aside unless the user names the version.
@@ -267,6 +304,7 @@ func (r *rollback) run(ctx context.Context) (*rollbackResult, error) {
 	result := &rollbackResult{List: r.target.Name, Version: v.ID, Time: v.Time.UTC(), Entries: v.Entries, DryRun: r.dryRun, URL: setup.FetchSource(r.target.List).ShownURL()}
 	result.Old = r.newest(func(sum string) bool { return sum == r.now })
 	result.Again = r.newest(func(sum string) bool { return sum != v.Sum })
+	result.Drops = r.drops(ctx, gate, v)
 	files := rollbackFiles{rollback: r, version: v, gate: gate}
 	putBack := func() error { return files.do(ctx, steps) }
 	if r.target.URL != "" && !r.dryRun {

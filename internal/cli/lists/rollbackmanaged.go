@@ -29,6 +29,7 @@ func (r *rollback) runManaged(ctx context.Context, v store.VersionInfo) (*rollba
 	gate := cli.DialGate(r.config)
 	defer gate.Close()
 	file := r.target.Copy
+	drops := r.drops(ctx, gate, v)
 	_, err := editorOf(r.config, gate).Rollback(ctx, r.target.Name, v.ID, managed.Options{DryRun: r.dryRun, Why: r.why})
 	if err != nil {
 		return nil, err
@@ -38,6 +39,7 @@ func (r *rollback) runManaged(ctx context.Context, v store.VersionInfo) (*rollba
 		Files: []string{file}, Steps: []rollbackStep{{File: file, What: stepWrite}},
 		Old:   r.newest(func(sum string) bool { return sum == r.now }),
 		Again: r.newest(func(sum string) bool { return sum != v.Sum }),
+		Drops: drops,
 	}
 	if !r.dryRun {
 		result.Gate = gate.Rescan(ctx, r.target.Name)

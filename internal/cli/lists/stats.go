@@ -17,6 +17,7 @@ import (
 	"spamgate/internal/config"
 	"spamgate/internal/setup"
 	"spamgate/internal/term"
+	"spamgate/internal/words"
 )
 
 func newListsStatsCommand() *cobra.Command {
@@ -62,7 +63,7 @@ Exit codes: 0 success; 2 an error.`,
 	f.addJSON(cmd)
 	s := &statsRun{}
 	cmd.Flags().BoolVar(&s.allKinds, "all-kinds", false, "build and measure a filter of each kind")
-	probes := &cli.NumberFlag[uint64]{Value: 1_000_000, Text: "1M", Name: "N", Parse: func(s string) (uint64, error) { return cli.ParseCount(s, maxProbes) }}
+	probes := &cli.NumberFlag[uint64]{Value: 1_000_000, Text: "1M", Name: "N", Parse: func(s string) (uint64, error) { return words.ParseCount(s, maxProbes) }}
 	cmd.Flags().Var(probes, "probes", "the number of made-up names to look up")
 	f.runs(cmd, func(run *session, _ []string) error {
 		s.config, s.probes, s.stderr = run.config, int(probes.Value), run.stderr

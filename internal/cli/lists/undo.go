@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -11,18 +12,23 @@ import (
 	"spamgate/internal/listfiles"
 	"spamgate/internal/managed"
 	"spamgate/internal/term"
+	"spamgate/internal/text"
 )
 
 func newListsUndoCommand() *cobra.Command {
 	var o listsFlags
 	cmd := &cobra.Command{
 		Use:   "undo CHANGE",
-		Short: "Undo the change of an entry of a managed list",
-		Long: `Undo a change of one entry of a list with managed = true: its lines become those
-that they were before. "spamgate lists changes" shows the changes. An undo is a
-change, too, and can be undone.
+		Short: "Undo a change of a managed list, or all that a command changed",
+		Long: `Undo a change of a list with managed = true, by its ID or by that of the command
+that made it, such as an import: the lines of its entries become those that they
+were before. "spamgate lists changes" shows both. An undo is a change, too, and
+can be undone.
 
-If somebody has changed the entry since, nothing is changed.
+If somebody has changed the entry since, nothing is changed. Of a command only
+such entries stay, and those that the list would not take now, because the
+domain is protected since or an exception cancels them; they are named. A change
+can be undone for as long as the audit log has it.
 
 Exit codes: 0 undone; 2 an error, and nothing has changed.`,
 		Example: `  spamgate lists changes --entry spam.example
@@ -64,7 +70,33 @@ func listsUndo(s *session, change, why string) error {
 	return s.printChange(report, report.print)
 }
 
+// mostStays is how many entries are printed that stay.
+const mostStays = 20
+
+// printCommand prints what became of the entries of a command.
+func (r *undoReport) printCommand(w io.Writer) {
+	as := "as before"
+	if r.DryRun {
+		as = "would be as before"
+	}
+	fmt.Fprintf(w, "list %s: %s %s\n", r.List, text.Count(r.Undone, "entry", "entries"), as)
+	if r.Stay > 0 {
+		fmt.Fprintf(w, "  %d stay:\n", r.Stay)
+		for _, e := range r.Entries[:min(r.Stay, mostStays, len(r.Entries))] {
+			term.PrintWrapped(w, "    ", strings.TrimSpace(e.For+" "+e.Entry)+": "+e.Why)
+		}
+		if more := r.Stay - mostStays; more > 0 {
+			fmt.Fprintf(w, "    and %d more\n", more)
+		}
+	}
+	printOutcome(w, r.DryRun, r.Changed, r.Gate)
+}
+
 func (r *undoReport) print(w io.Writer) {
+	if r.Undone > 0 {
+		r.printCommand(w)
+		return
+	}
 	for _, e := range r.Entries {
 		done := "its change is undone"
 		if r.DryRun {

@@ -23,6 +23,7 @@ import (
 	"spamgate/internal/setup"
 	"spamgate/internal/term"
 	"spamgate/internal/text"
+	"spamgate/internal/words"
 )
 
 func newListsUnusedCommand() *cobra.Command {
@@ -44,8 +45,8 @@ not be removed for that. With --here only this gate's matches count. The JSON of
 such a list begins with a line that has "fleet" and no "entry". The day of the
 last match is this gate's.
 
-Days are in UTC. Exit codes: 0 success; 1 not all gates of the fleet have
-answered; 2 not known, or an error.`,
+Matches are recorded by days in UTC. Exit codes: 0 success; 1 not all gates of
+the fleet have answered; 2 not known, or an error.`,
 		Example: `  spamgate lists unused --since 30d
   spamgate lists unused blocked --since 2026-01-01 --json
   spamgate lists unused shared --here`,
@@ -77,13 +78,16 @@ answered; 2 not known, or an error.`,
 	return cmd
 }
 
-// parseSince parses a day in the past.
+// parseSince parses a time in the past of which a day is known.
 func parseSince(s string, now time.Time) (time.Time, error) {
-	day, err := cli.ParseSince(s, now)
+	day, err := words.ParseSince(s, now)
 	if err == nil && hits.DayOf(day) == 0 { // the day of what has never matched
-		err = fmt.Errorf("--since %s: no gate ran in %d: ask for a later day", s, day.Year())
+		err = fmt.Errorf("%q: no gate ran in %d: ask for a later day", s, day.Year())
 	}
-	return day, err
+	if err != nil {
+		return day, fmt.Errorf("--since: %w", err)
+	}
+	return day, nil
 }
 
 // unusedRun is one run of unused.

@@ -15,6 +15,7 @@ import (
 	"spamgate/hashfamily"
 	"spamgate/internal/admin"
 	"spamgate/internal/cli"
+	"spamgate/internal/words"
 )
 
 // planFlags is the command line of "spamgate plan".
@@ -95,20 +96,20 @@ the text.`,
 		RunE:         func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
 	count := func(limit uint64) func(string) (uint64, error) {
-		return func(s string) (uint64, error) { return cli.ParseCount(s, limit) }
+		return func(s string) (uint64, error) { return words.ParseCount(s, limit) }
 	}
 	hashes := func(s string) (uint64, error) {
-		k, err := cli.ParseCount(s, bloom.MaxPlanHashes)
+		k, err := words.ParseCount(s, bloom.MaxPlanHashes)
 		if err != nil { // its examples are in the millions
 			return 0, fmt.Errorf("use a whole number from 1 to %d", bloom.MaxPlanHashes)
 		}
 		return k, nil
 	}
 	f.entries = cli.NumberFlag[uint64]{Name: "n", Parse: count(bloom.MaxPlan)}
-	f.fpr = cli.NumberFlag[float64]{Name: "p", Parse: cli.ParseRate}
+	f.fpr = cli.NumberFlag[float64]{Name: "p", Parse: words.ParseRate}
 	f.bits = cli.NumberFlag[uint64]{Name: "m", Parse: count(bloom.MaxPlan)}
 	f.hashes = cli.NumberFlag[uint64]{Name: "k", Parse: hashes}
-	f.memory = cli.NumberFlag[uint64]{Name: "SIZE", Parse: cli.ParseMemory}
+	f.memory = cli.NumberFlag[uint64]{Name: "SIZE", Parse: words.ParseMemory}
 	cmd.Flags().SortFlags = false
 	cmd.Flags().Var(&f.entries, "entries", "how many entries the filter is to hold")
 	cmd.Flags().Var(&f.fpr, "fpr", "the part of lookups of absent keys that may say \"maybe\"")

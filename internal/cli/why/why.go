@@ -19,6 +19,7 @@ import (
 	"spamgate/internal/mailwhy"
 	"spamgate/internal/setup"
 	"spamgate/internal/term"
+	"spamgate/internal/words"
 )
 
 type options struct {
@@ -72,7 +73,7 @@ be read, or nothing was found and a history could not be asked.`,
 	var o options
 	cmd.Flags().StringArrayVar(&o.logs, "log", nil, "read this log `FILE` and those rotated away; repeatable")
 	cmd.Flags().StringVar(&o.unit, "unit", "spamgate", "read the journal of this `UNIT`")
-	cmd.Flags().StringVar(&o.since, "since", "", "only lines since `TIME`: 7d, 12h or a day (UTC)")
+	cmd.Flags().StringVar(&o.since, "since", "", "only lines since `TIME`: 7d, 12h, a day or a time")
 	cmd.Flags().IntVar(&o.most, "last", 20, "show only the `N` newest messages")
 	cmd.Flags().BoolVar(&o.here, "here", false, "ask this gate only, not the whole fleet")
 	cmd.Flags().BoolVar(&o.json, "json", false, "print a JSON object")
@@ -104,8 +105,8 @@ func run(ctx context.Context, cmd *cobra.Command, o options, asked string) error
 	}
 	q.Most = o.most
 	if o.since != "" {
-		if q.Since, err = cli.ParseSince(o.since, time.Now()); err != nil {
-			return err
+		if q.Since, err = words.ParseSince(o.since, time.Now()); err != nil {
+			return fmt.Errorf("--since: %w", err)
 		}
 	}
 	s := mailwhy.NewSearch(q)

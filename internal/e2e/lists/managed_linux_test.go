@@ -333,3 +333,75 @@ func TestManagedKilled(t *testing.T) {
 		t.Error("no edit was made")
 	}
 }
+
+// TestManagedImportUndone imports a wrong file and notices it after seven small edits: the undo takes
+// out what the import put in and nothing else, and the version before it is kept, although [state]
+// history = 5 counts seven later ones. The dry run of a rollback to it names these edits.
+func TestManagedImportUndone(t *testing.T) {
+	t.Parallel()
+	dir := managedSetup.Dir(t)
+	if err := os.Mkdir(filepath.Join(dir, "run"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	g := harness.Serve(t, dir)
+	type version struct {
+		Version string `json:"version"`
+		Entries int    `json:"entries"`
+		OnDisk  bool   `json:"on_disk"`
+	}
+	versions := func() (all []version) {
+		t.Helper()
+		if err := json.Unmarshal([]byte(g.Lists(t, 0, "rollback", "blocked", "--list-versions", "--json")), &all); err != nil {
+			t.Fatal(err)
+		}
+		return all
+	}
+	kept := func(entries int) {
+		t.Helper()
+		harness.WaitFor(t, fmt.Sprintf("the version with %d entries to be kept", entries), func() bool {
+			all := versions()
+			return len(all) > 0 && all[0].Entries == entries && all[0].OnDisk
+		})
+	}
+	g.Lists(t, 0, "add", "before.example", "--list", "blocked", "--reason", "whole")
+	kept(1)
+	const n = 12_000
+	harness.WriteFile(t, filepath.Join(g.Dir, "wrong.txt"), harness.NumberedList(n))
+	g.Lists(t, 0, "import", "wrong.txt", "--list", "blocked", "--reason", "whole")
+	kept(n + 1)
+	for i := range 7 {
+		g.Lists(t, 0, "add", fmt.Sprintf("later%d.example", i), "--list", "blocked", "--reason", "whole")
+		kept(n + 2 + i)
+	}
+	all := versions()
+	first := all[len(all)-1]
+	if first.Entries != 1 || len(all) != 7 { // the newest, five before it, and that before the import
+		t.Errorf("versions %+v", all)
+	}
+	text := g.Lists(t, 0, "rollback", "blocked", "--to", first.Version, "--dry-run")
+	for _, want := range []string{"added later0.example", "added later6.example", fmt.Sprintf("added %d of %d entries of wrong.txt", n, n), "would be taken back"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the dry run of the rollback lacks %q:\n%s", want, text)
+		}
+	}
+	type change struct {
+		Command   string `json:"command"`
+		CommandID string `json:"command_id"`
+	}
+	var changes []change
+	if err := json.Unmarshal([]byte(g.Lists(t, 0, "changes", "--json")), &changes); err != nil {
+		t.Fatal(err)
+	}
+	at := slices.IndexFunc(changes, func(c change) bool { return c.Command == "import" })
+	if at < 0 || changes[at].CommandID == "" {
+		t.Fatalf("changes %+v", changes)
+	}
+	if text := g.Lists(t, 0, "undo", changes[at].CommandID, "--reason", "the wrong file"); !strings.Contains(text, "12,000 entries as before") || strings.Contains(text, "stay") {
+		t.Errorf("undo says %q", text)
+	}
+	if entries := entriesIn(t, g.Dir); len(entries) != 8 || entries[0] != "before.example" || entries[7] != "later6.example" {
+		t.Errorf("the list has %d entries: %.200q", len(entries), entries)
+	}
+	harness.WaitVerdict(t, g.Addr, "x@w100.example", "250")
+	harness.WaitVerdict(t, g.Addr, "x@later3.example", "550")
+}

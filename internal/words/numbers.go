@@ -1,4 +1,4 @@
-package cli
+package words
 
 import (
 	"errors"
@@ -11,8 +11,8 @@ import (
 	"spamgate/blocklist/bloom"
 )
 
-// The numbers that "spamgate plan" accepts. They are parsed as fractions, not as floating-point
-// numbers, so that 10.1M is a whole number and 2^53+1 is not 2^53.
+// Numbers are parsed as fractions, not as floating-point numbers, so that 10.1M is a whole number
+// and 2^53+1 is not 2^53.
 
 // decimal matches a number without a unit. The exponent is short, to prevent numbers of a
 // million digits. Negative numbers match, since an error about the range says more than one
@@ -108,6 +108,16 @@ func ParseRate(s string) (float64, error) {
 	return rate, nil
 }
 
+// ParseSize parses a whole number of bytes with its unit, in upper or lower case: "1GiB", "500 MB".
+func ParseSize(s string) (bytes int64, ok bool) {
+	value, err := parseNumber(s, memoryUnits, "1GiB")
+	ok = err == nil && value.IsInt() && value.Sign() >= 0 && value.Num().IsInt64()
+	if ok {
+		bytes = value.Num().Int64()
+	}
+	return bytes, ok
+}
+
 // ParseMemory parses a size with its unit, 32MiB, 2.23GiB or 34MB, and returns the whole number
 // of bits.
 func ParseMemory(s string) (bits uint64, err error) {
@@ -123,28 +133,3 @@ func ParseMemory(s string) (bits uint64, err error) {
 	}
 	return whole.Uint64(), nil
 }
-
-// NumberFlag is a flag whose value Parse parses. Text is what was typed, "" if the flag was not
-// given.
-type NumberFlag[T any] struct {
-	Value T
-	Text  string
-	Name  string // of the value in the help
-	Parse func(string) (T, error)
-}
-
-// Set parses a value.
-func (f *NumberFlag[T]) Set(s string) error {
-	value, err := f.Parse(s)
-	if err != nil {
-		return err
-	}
-	f.Value, f.Text = value, s
-	return nil
-}
-
-// String returns the text as it was typed.
-func (f *NumberFlag[T]) String() string { return f.Text }
-
-// Type returns the name of the value in the help.
-func (f *NumberFlag[T]) Type() string { return f.Name }
