@@ -36,7 +36,7 @@ func TestStartFaults(t *testing.T) {
 		},
 		"metrics": {
 			fmt.Sprintf("[listen]\naddr = \"127.0.0.1:0\"\n[admin]\nmetrics_addr = %q\n", l.Addr()),
-			"config.toml:4:1: admin.metrics_addr: listen tcp " + l.Addr().String() + inUse,
+			"config.toml:4:1: admin.metrics_addr: listen tcp4 " + l.Addr().String() + inUse,
 		},
 		"systemd": {
 			"[listen]\naddr = \"systemd\"\n",
