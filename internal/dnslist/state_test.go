@@ -182,6 +182,27 @@ func TestBroken(t *testing.T) {
 	}
 }
 
+// TestFailuresInARow: failures with an answer between them do not switch a list off, however many
+// they are.
+func TestFailuresInARow(t *testing.T) {
+	inBubble(t, func(w *world) {
+		n := 0
+		ask := func(want string) {
+			n++
+			w.wantWait(0, func() { w.want(fmt.Sprintf("d%d.example", n), want) })
+		}
+		for range 3 {
+			w.Behave(dnstest.Behavior{Fail: true})
+			for range breakAfter - 1 {
+				ask("unknown: " + string(CauseServfail) + ", defer")
+			}
+			w.Behave(dnstest.Behavior{})
+			ask("not listed")
+		}
+		w.wantState(On, "")
+	}, List{Name: "dbl", Zone: zone, Defer: true})
+}
+
 // TestBrokenNames: failures of some names, of a list that passes its check, do not switch
 // it off for long, and say nothing.
 func TestBrokenNames(t *testing.T) {

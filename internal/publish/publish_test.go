@@ -128,6 +128,22 @@ func TestPublish(t *testing.T) {
 	}
 }
 
+// TestAnotherKey publishes an unchanged list with another key: it is signed again, and a gate that
+// has the old key alone sees that at once.
+func TestAnotherKey(t *testing.T) {
+	x := newFixture(t)
+	first := x.publish(t, "spam.example\n", Written)
+	old := x.Key
+	x.Key = newFixture(t).Key
+	if r := x.publish(t, "spam.example\n", Signed); r.Sequence != first.Sequence {
+		t.Errorf("%+v", r)
+	}
+	if minisign.Verify(old.Public(), []byte("spam.example\n"), []byte(x.read(t, "blocked.txt.minisig"))) {
+		t.Error("the signature is by the old key")
+	}
+	x.publish(t, "spam.example\n", Unchanged)
+}
+
 func sumOf(text string) string {
 	return fmt.Sprintf("%x", sha256.Sum256([]byte(text)))
 }
