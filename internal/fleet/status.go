@@ -58,7 +58,7 @@ func (m *Member) Status() Status {
 // such as a certificate that has expired. The caller has the lock.
 func (m *Member) reason() error {
 	if err := m.nc.LastError(); err != nil && !m.nc.IsConnected() {
-		return err
+		return withAdvice(err)
 	}
 	return m.trouble
 }
