@@ -28,7 +28,7 @@ func TestChild(t *testing.T) {
 	if dir == "" {
 		t.Skip("runs for TestKilled")
 	}
-	w, err := Open(Options{Dir: dir, Keep: 7 * 24 * time.Hour, MaxBytes: 1 << 30})
+	w, err := Open(Options{Dir: dir, Keep: 7 * 24 * time.Hour, MaxBytes: 1 << 30, share: 1 << 40})
 	if err != nil {
 		t.Fatal(err)
 	}

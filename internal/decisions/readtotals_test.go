@@ -12,11 +12,11 @@ import (
 // TestTotalsSteps asks for spans of several lengths: the longer one is, the longer are its steps, and the sum is
 // that of the decisions in it.
 func TestTotalsSteps(t *testing.T) {
-	_, r, dir := open(t, nil)
+	now := time.Date(2026, 11, 23, 23, 59, 0, 0, time.UTC)
+	_, r, dir := open(t, at(now)) // else it removes what is old today
 	file := &totalsFile{folder: newFolder(dir)}
 	defer file.close()
 	var tally tally
-	now := time.Date(2026, 11, 23, 23, 59, 0, 0, time.UTC)
 	for ago := range 60 * 24 { // hours; two decisions in each, a minute apart
 		for i := range 2 {
 			tally.add(now.Add(-time.Duration(ago)*time.Hour-time.Duration(i)*time.Minute), "reject", "blocked", []string{"spam", ""}[ago%2], 1)

@@ -27,9 +27,6 @@ const (
 	historyContent = 5
 )
 
-// maxSide bounds a bucket in memory, in bytes. Two fit into what a server has for them.
-const maxSide = 24 << 20
-
 // replicas is how many servers hold the buckets, if there are so many.
 const replicas = 3
 
@@ -180,21 +177,21 @@ func (m *Member) openKV(ctx context.Context, js jetstream.JetStream, name string
 	if !errors.Is(err, jetstream.ErrBucketNotFound) {
 		return kv, err
 	}
-	storage, most := jetstream.FileStorage, int64(-1) // files have the bound of the server's store
+	storage := jetstream.FileStorage
 	if ttl > 0 {
 		// A server that was restarted has lost it. A gate that only reads leaves it to the others.
 		// The other buckets come before the probe, which needs one of them.
 		if _ = m.wait(brief, m.knowsRights); !m.mayWrite() {
 			return nil, err
 		}
-		storage, most = jetstream.MemoryStorage, maxSide
+		storage = jetstream.MemoryStorage
 	}
 	_, err = replicated(func(n int) (jetstream.Stream, error) {
 		return js.CreateStream(ctx, jetstream.StreamConfig{
 			// As CreateKeyValue does it, but for FirstSeq: revisions of a bucket that was lost
 			// never mean something else in the one that takes its place.
 			Name: "KV_" + name, Subjects: []string{"$KV." + name + ".>"}, FirstSeq: uint64(time.Now().UnixMilli()),
-			MaxMsgsPerSubject: history, MaxAge: ttl, MaxMsgSize: maxValue + 4<<10, MaxBytes: most, MaxMsgs: -1, MaxConsumers: -1,
+			MaxMsgsPerSubject: history, MaxAge: ttl, MaxMsgSize: maxValue + 4<<10, MaxBytes: -1, MaxMsgs: -1, MaxConsumers: -1,
 			Storage: storage, Replicas: n, Discard: jetstream.DiscardNew, Duplicates: duplicates(ttl),
 			AllowRollup: true, DenyDelete: true, AllowDirect: true,
 		})
