@@ -50,7 +50,9 @@ func TestUpgrade(t *testing.T) {
 				g.HandOver()
 				g.WaitNth(round+2, "server of the fleet runs")
 			})
-			wantMembers(t, gates[0], len(gates))
+			for _, other := range gates {
+				waitWell(t, other, len(gates)) // as docs/fleet.md says, before the next one
+			}
 		}
 		wantVersions(t, gates[round], map[bool]string{true: "99.0.0", false: gates[0].version()}[round == 0])
 	}
