@@ -30,26 +30,27 @@ func TestShare(t *testing.T) {
 	w, r, _ := open(t, func(o *Options) { o.MaxBytes, o.Keep, o.share, o.All = maxBytes, keep, 0, true })
 	now := time.Now().UTC().Truncate(time.Hour)
 	const n = 20_000
-	var others []*Decision
+	var others []string
 	for i := range n {
-		d := refusal(i, now.Add(time.Duration(i)*time.Millisecond))
+		at := now.Add(time.Duration(i) * time.Millisecond)
+		d := refusal(i, at)
 		d.Helo = strings.Repeat("x", 2000)
 		w.Record(d)
 		if i%1000 == 0 {
-			other := refusal(n+i, d.Time)
+			other := refusal(n+i, at)
 			other.Client = "198.51.100.1:25"
-			list := refusal(2*n+i, d.Time)
+			list := refusal(2*n+i, at)
 			list.List = "other"
-			passed := refusal(3*n+i, d.Time)
+			passed := refusal(3*n+i, at)
 			passed.Event, passed.Action, passed.List = verdict.EventAccepted, "accept", ""
-			others = append(others, other, list, passed)
+			others = append(others, other.ID, list.ID, passed.ID)
 			write(t, w, other, list, passed)
 		}
 	}
 	write(t, w)
-	for _, d := range others {
-		if p, err := r.Find(t.Context(), Query{ID: d.ID}); err != nil || len(p.Decisions) != 1 {
-			t.Errorf("%s: %d rows, %v", d.ID, len(p.Decisions), err)
+	for _, id := range others {
+		if p, err := r.Find(t.Context(), Query{ID: id}); err != nil || len(p.Decisions) != 1 {
+			t.Errorf("%s: %d rows, %v", id, len(p.Decisions), err)
 		}
 	}
 	p, err := r.Find(t.Context(), Query{Client: "192.0.2.1", List: "blocked", Limit: 1000})
