@@ -27,6 +27,20 @@ func (c *clock) look(now time.Time) bool {
 	return !now.Before(c.trusted)
 }
 
+// fileBytes returns the size from which on a file is full: at least four fit.
+func (l *limits) fileBytes() int64 {
+	return min(fileBytes, max((l.maxBytes-l.slack())/4, 1<<20))
+}
+
+// share returns how many bytes of rows the refusals of one client by one list may have in a
+// shareWindow.
+func (l *limits) share() int64 {
+	return max(shareLeast, l.maxBytes/2/max(1, int64(l.keep/shareWindow)))
+}
+
+// slack returns what the open file may need beyond that: a batch, and the write-ahead log.
+func (l *limits) slack() int64 { return min(l.maxBytes/8, 16<<20) }
+
 // look removes what is too old or too much, and measures what is there.
 func (w *writer) look() {
 	now := w.now()

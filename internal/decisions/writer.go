@@ -445,20 +445,6 @@ func (w *writer) open(at time.Time) bool {
 	return true
 }
 
-// fileBytes returns the size from which on a file is full: at least four fit.
-func (l *limits) fileBytes() int64 {
-	return min(fileBytes, max((l.maxBytes-l.slack())/4, 1<<20))
-}
-
-// share returns how many bytes of rows the refusals of one client by one list may have in a
-// shareWindow.
-func (l *limits) share() int64 {
-	return max(shareLeast, l.maxBytes/2/max(1, int64(l.keep/shareWindow)))
-}
-
-// slack returns what the open file may need beyond that: a batch, and the write-ahead log.
-func (l *limits) slack() int64 { return min(l.maxBytes/8, 16<<20) }
-
 // holds reports whether a file may have rows of the given time: those of its day, and of the minute
 // before, since the times of rows may be somewhat out of order.
 func (w *writeFile) holds(at time.Time) bool {

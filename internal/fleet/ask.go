@@ -43,25 +43,31 @@ func (m *Member) Handle(subject string, answer Answer) error {
 		if q.Reply == "" || len(q.Data) > maxQuestion {
 			return
 		}
-		select { // NATS calls this for one question after the other
-		case slots <- struct{}{}:
-		case <-m.ctx.Done():
-			return
-		}
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		if m.ctx.Err() != nil {
-			return
-		}
-		m.wg.Go(func() {
-			defer func() { <-slots }()
-			m.answer(q, answer)
-		})
+		m.inSlot(slots, func() { m.answer(q, answer) })
 	})
 	if err != nil {
 		return err
 	}
 	return sub.SetPendingLimits(1000, 10<<20)
+}
+
+// inSlot runs a function once there is room for it, unless the member is closed. NATS calls it for one
+// question after the other.
+func (m *Member) inSlot(slots chan struct{}, do func()) {
+	select {
+	case slots <- struct{}{}:
+	case <-m.ctx.Done():
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.ctx.Err() != nil {
+		return
+	}
+	m.wg.Go(func() {
+		defer func() { <-slots }()
+		do()
+	})
 }
 
 // answer answers a question.

@@ -53,11 +53,14 @@ func (m *Member) Members(ctx context.Context) ([]Presence, error) {
 		case <-ctx.Done():
 			return nil, m.offline(context.Cause(ctx))
 		case e, ok := <-w.Updates():
-			if ok && e != nil && all.add(e) {
+			switch {
+			case !ok: // the library ends the watch when ctx ends, too
+				return nil, m.offline(cmp.Or(context.Cause(ctx), errNoSigns))
+			case e != nil && all.add(e):
 				continue
 			}
 			m.mu.Lock()
-			if m.flooded = (time.Time{}); ok && e != nil {
+			if m.flooded = (time.Time{}); e != nil {
 				m.flooded = time.Now()
 			}
 			m.mu.Unlock()
@@ -65,6 +68,8 @@ func (m *Member) Members(ctx context.Context) ([]Presence, error) {
 		}
 	}
 }
+
+var errNoSigns = errors.New("the servers have ended the answer about the members")
 
 // membership collects signs of life.
 type membership struct {

@@ -98,20 +98,7 @@ func (m *Member) serveReaders(ctx context.Context) error {
 			if !strings.HasPrefix(q.Reply, "_INBOX."+reader+".") || len(q.Data) > maxQuestion {
 				return
 			}
-			select { // NATS calls this for one question after the other
-			case slots <- struct{}{}:
-			case <-ctx.Done():
-				return
-			}
-			m.mu.Lock()
-			defer m.mu.Unlock()
-			if m.ctx.Err() != nil {
-				return
-			}
-			m.wg.Go(func() {
-				defer func() { <-slots }()
-				m.answerReader(reader, q, signs)
-			})
+			m.inSlot(slots, func() { m.answerReader(reader, q, signs) })
 		})
 		if err != nil {
 			return err
