@@ -45,7 +45,7 @@ func startMember(t *testing.T, o Options, name string) *fleet.Member {
 	}
 	var text strings.Builder
 	for i := range 50_000 {
-		fmt.Fprintf(&text, "%x.example\n", i*0x9e3779b1)
+		fmt.Fprintf(&text, "%x.example\n", uint32(i)*0x9e3779b1)
 	}
 	if err := os.WriteFile(file, []byte(text.String()), 0o600); err != nil {
 		t.Fatal(err)
