@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
 
 	"spamgate/internal/fleet/fleettest"
 )
@@ -197,4 +198,64 @@ func TestReaderLosesMember(t *testing.T) {
 	eventually(t, "b takes it", func() bool { return b.Status().Connected })
 	a.stop()
 	equal(t, "blocked", c, b)
+}
+
+// TestReaderAsksAgain has the shared values change between two answers to a gate that only reads:
+// it asks for all of them again, and once it has them all, only for those that it does not have.
+func TestReaderAsksAgain(t *testing.T) {
+	t.Parallel()
+	s, as := withReader(t)
+	nc, err := nats.Connect(strings.Replace(s.URL(), "//", "//all:secret@", 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	first := make(chan string, 10) // the sums with which the gate begins to ask
+	sums := []string{"before", "between", "after", "after"}
+	_, err = nc.Subscribe(ReadSubject("b"), func(m *nats.Msg) {
+		var q readQuestion
+		if err := json.Unmarshal(m.Data, &q); err != nil {
+			t.Error(err)
+		}
+		a := readAnswer{Same: true}
+		if q.Do == askState {
+			if q.After == "" {
+				first <- q.Sum
+			}
+			if q.Sum != "after" {
+				key := StateKey("pin", fmt.Sprint(len(sums)))
+				a = readAnswer{Values: []readValue{{Key: key, Value: []byte(`{"value": 1}`), Revision: 1}}, More: q.After == "", Sum: sums[0]}
+				sums = sums[1:]
+			}
+		}
+		text, err := json.Marshal(&a)
+		if err == nil {
+			err = m.Respond(text)
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := nc.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	startGate(t, "b", s, as("reader"))
+	for i, want := range []string{"", "", "after"} {
+		select {
+		case got := <-first:
+			if got != want {
+				t.Errorf("question %d is for all but %q, want %q", i+1, got, want)
+			}
+		case <-time.After(20 * time.Second):
+			t.Fatalf("question %d does not come", i+1)
+		}
+		if i == 1 {
+			if err := nc.Publish(changedSubject, []byte("list.blocked 1")); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
 }
