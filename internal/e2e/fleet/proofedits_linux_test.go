@@ -133,11 +133,12 @@ func ownChanges(t *testing.T, g *member) (n int) {
 	}
 }
 
-// script makes edits on a gate, and knows which entries the list has by them.
+// script makes edits on a gate, and knows which entries the list has by them; or which accounts
+// there are.
 type script struct {
-	name, dir string // of the gate
-	client    *admin.Client
-	r         *rand.Rand
+	name string // of the gate
+	edit func(what, entry string) error
+	r    *rand.Rand
 
 	mu      sync.Mutex
 	n       int
@@ -147,7 +148,17 @@ type script struct {
 }
 
 func newScript(g *member, seed uint64) *script {
-	return &script{name: g.name, dir: g.Dir, r: rand.New(rand.NewPCG(seed, 1)), has: map[string]bool{}}
+	var client *admin.Client
+	dir := g.Dir // the member is another gate after a restart
+	return &script{name: g.name, r: rand.New(rand.NewPCG(seed, 1)), has: map[string]bool{}, edit: func(what, entry string) (err error) {
+		if client == nil {
+			client, err = dial(dir)
+		}
+		if err == nil {
+			err = edit(client, what, entry)
+		}
+		return err
+	}}
 }
 
 // one makes an edit. After an error nobody knows what the list has, so the script forgets the
@@ -163,12 +174,7 @@ func (s *script) one() (what, entry string, err error) {
 	s.mu.Lock()
 	delete(s.has, entry)
 	s.mu.Unlock()
-	if s.client == nil {
-		s.client, err = dial(s.dir)
-	}
-	if err == nil {
-		err = edit(s.client, what, entry)
-	}
+	err = s.edit(what, entry)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
@@ -193,10 +199,15 @@ func (s *script) acknowledged() (made, refused int) {
 // check checks that a gate has what was acknowledged.
 func (s *script) check(t *testing.T, g *member) {
 	t.Helper()
-	all := g.mustEntries()
+	s.checkIn(t, g, g.mustEntries())
+}
+
+// checkIn is check for all entries, or all accounts, of a gate.
+func (s *script) checkIn(t *testing.T, g *member, all map[string]bool) {
+	t.Helper()
 	for entry, want := range s.has {
 		if all[entry] != want {
-			t.Errorf("%s: the list has %s: %v, but an edit on %s made it %v", g.name, entry, all[entry], s.name, want)
+			t.Errorf("%s has %s: %v, but an edit on %s made it %v", g.name, entry, all[entry], s.name, want)
 		}
 	}
 }

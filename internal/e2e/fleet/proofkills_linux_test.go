@@ -23,17 +23,28 @@ func TestProofKills(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			seed := rand.Uint64()
-			if s := os.Getenv("SPAMGATE_FLEET_SEED"); s != "" {
-				seed, _ = strconv.ParseUint(s, 10, 64)
-			}
-			t.Logf("SPAMGATE_FLEET_SEED=%d", seed)
+			seed := fleetSeed(t)
 			c := start(t)
 			k := &kills{T: t, c: c, r: rand.New(rand.NewPCG(seed, 0)), gates: startFleet(t, same(3, c.urls())...), done: map[string]int{}}
 			harness.WaitFor(t, "the buckets are on three servers", c.whole)
-			k.run(seed)
+			most := count(t, "SPAMGATE_FLEET_KILLS", 2, 100)
+			k.run(seed, k.one, func(n int) bool { return n == most })
 		})
 	}
+}
+
+// fleetSeed returns what SPAMGATE_FLEET_SEED says, or another number each time.
+func fleetSeed(t *testing.T) uint64 {
+	t.Helper()
+	seed := rand.Uint64()
+	if s := os.Getenv("SPAMGATE_FLEET_SEED"); s != "" {
+		var err error
+		if seed, err = strconv.ParseUint(s, 10, 64); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Logf("SPAMGATE_FLEET_SEED=%d", seed)
+	return seed
 }
 
 // kills is a fleet in which processes are killed.
@@ -46,7 +57,9 @@ type kills struct {
 	done    map[string]int // what was killed, and how often
 }
 
-func (k *kills) run(seed uint64) {
+// run kills while edits go on, until it was enough, and checks that no edit was lost.
+func (k *kills) run(seed uint64, one func(), enough func(n int) bool) {
+	k.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	var editing sync.WaitGroup
 	for i, g := range k.gates {
@@ -62,8 +75,8 @@ func (k *kills) run(seed uint64) {
 	defer editing.Wait()
 	defer cancel()
 	began := time.Now()
-	for range count(k, "SPAMGATE_FLEET_KILLS", 2, 100) {
-		k.one()
+	for n := 0; !enough(n); n++ {
+		one()
 		for _, g := range k.gates {
 			g.mustEntries() // whole
 		}
@@ -127,6 +140,12 @@ func (k *kills) one() {
 	for _, g := range gates {
 		g.start()
 	}
+	k.goesOn(what)
+}
+
+// goesOn waits until edits are made after what happened.
+func (k *kills) goesOn(what string) {
+	k.Helper()
 	before, _ := k.made()
 	harness.WaitFor(k, fmt.Sprintf("edits are made after the kill of %s", what), func() bool {
 		now, _ := k.made()

@@ -28,10 +28,14 @@ const (
 	linkStalled           // nothing passes and no connection ends, as if packets were lost
 )
 
-// newLink starts a proxy before a server.
+// newLink starts a proxy before a server, with the same IP address, which its certificate has.
 func newLink(t testing.TB, to string) *link {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	host, _, err := net.SplitHostPort(to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
 	if err != nil {
 		t.Fatal(err)
 	}

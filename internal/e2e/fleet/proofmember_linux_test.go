@@ -19,6 +19,7 @@ import (
 
 	"spamgate/internal/admin"
 	"spamgate/internal/e2e/harness"
+	"spamgate/internal/fleet"
 	"spamgate/internal/managed"
 )
 
@@ -130,7 +131,7 @@ func (m *member) entries() (map[string]bool, error) {
 	return all, nil
 }
 
-var entryLine = regexp.MustCompile(`^([a-z0-9-]+\.example)  # proof\n$`)
+var entryLine = regexp.MustCompile(`^([a-z0-9-]+\.example)  # (?:proof|a test)\n$`)
 
 // mustEntries is entries in the test's own goroutine.
 func (m *member) mustEntries() map[string]bool {
@@ -180,7 +181,8 @@ func (c *cluster) settle(members ...*member) version {
 		harness.WaitVerdict(c, m.Addr, "a@"+listed, "550 5.7.1")
 		harness.WaitFor(c, m.name+" is well", func() bool {
 			f := m.status()
-			return f.State == admin.FleetConnected && len(f.Lists) == 1 && !f.Lists[0].Behind && f.Lists[0].Error == ""
+			late := slices.ContainsFunc(f.Lists, func(l fleet.ListStatus) bool { return l.Behind || l.Error != "" })
+			return f.State == admin.FleetConnected && len(f.Lists) > 0 && !late
 		})
 	}
 	return v
