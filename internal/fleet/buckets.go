@@ -191,7 +191,7 @@ func (m *Member) openKV(ctx context.Context, js jetstream.JetStream, name string
 			// As CreateKeyValue does it, but for FirstSeq: revisions of a bucket that was lost
 			// never mean something else in the one that takes its place.
 			Name: "KV_" + name, Subjects: []string{"$KV." + name + ".>"}, FirstSeq: uint64(time.Now().UnixMilli()),
-			MaxMsgsPerSubject: history, MaxAge: ttl, MaxMsgSize: maxValue + 4<<10, MaxBytes: -1, MaxMsgs: -1, MaxConsumers: -1,
+			MaxMsgsPerSubject: history, MaxAge: ttl, MaxMsgSize: maxValue + 4<<10, MaxMsgs: maxValues, MaxBytes: -1 /* a server sets it aside */, MaxConsumers: -1,
 			Storage: storage, Replicas: n, Discard: jetstream.DiscardNew, Duplicates: duplicates(ttl),
 			AllowRollup: true, DenyDelete: true, AllowDirect: true,
 		})

@@ -68,6 +68,7 @@ const (
 	versionFormat = 1
 
 	maxValue    = 256 << 10 // of a key, in bytes
+	maxValues   = 100_000   // in a bucket, with earlier ones
 	maxText     = 1000      // of author, what and why, in bytes
 	maxDeltas   = 32
 	maxSequence = 1 << 53

@@ -43,9 +43,10 @@ func TestChaos(t *testing.T) {
 // chaos is a fleet on three machines whose network a test breaks.
 type chaos struct {
 	*kills
-	ways     map[[2]int][]*link // from a machine to the servers of another one
-	reader   *member
-	accounts []*script
+	addresses [][2]string        // of the servers, for clients and for each other
+	ways      map[[2]int][]*link // from a machine to the servers of another one
+	reader    *member
+	accounts  []*script
 
 	done         chan struct{}
 	running      sync.WaitGroup
@@ -58,14 +59,11 @@ func startChaos(t *testing.T, seed uint64) *chaos {
 	t.Helper()
 	c := &chaos{ways: map[[2]int][]*link{}, done: make(chan struct{})}
 	setups := initFleet(t, "mx1", "mx2", "mx3")
-	addresses := make([][]string, len(setups))
-	for i, s := range setups {
-		for _, m := range regexp.MustCompile(`(?m)^(?:listen|cluster) = "(.*)"$`).FindAllStringSubmatch(s.Tables, -1) {
-			addresses[i] = append(addresses[i], m[1])
-		}
+	for _, s := range setups {
+		c.addresses = append(c.addresses, serverAddresses(s.Tables))
 	}
 	for i := range setups {
-		for j, others := range addresses {
+		for j, others := range c.addresses {
 			for _, address := range others {
 				if i != j {
 					l := newLink(t, address)
@@ -81,7 +79,7 @@ func startChaos(t *testing.T, seed uint64) *chaos {
 	harness.WaitFor(t, "the fleet takes an edit", func() bool { return gates[0].edit("add", listed) == nil })
 	gates[0].Command(t, 0, "console", "user", "add", "ann", "--no-password", "--role", "admin")
 	c.kills = &kills{T: t, r: rand.New(rand.NewPCG(seed, 0)), gates: gates, done: map[string]int{}}
-	c.kills.c = &cluster{TB: t, brokers: make([]broker, len(gates)), client: connect(t, gates[0], addresses[0][0], read(t, filepath.Join(gates[0].Dir, "fleet", "token")))}
+	c.kills.c = clusterOf(t, gates)
 	harness.WaitFor(t, "the buckets are on three servers", c.c.whole)
 
 	gates[0].Command(t, 0, "fleet", "member", "dmz1", "--read-only")
@@ -92,6 +90,25 @@ func startChaos(t *testing.T, seed uint64) *chaos {
 	s.Tables = read(t, filepath.Join(gates[0].Dir, "dmz1", "fleet.toml"))
 	c.reader = start(t, dirOf(t, s), "dmz1")
 	return c
+}
+
+// clusterOf returns the cluster of the servers in gates, seen from the first one.
+func clusterOf(t *testing.T, gates []*member) *cluster {
+	t.Helper()
+	g := gates[0]
+	address := serverAddresses(read(t, filepath.Join(g.Dir, "config.toml")))[0]
+	return &cluster{TB: t, brokers: make([]broker, len(gates)), client: connect(t, g, address, read(t, filepath.Join(g.Dir, "fleet", "token")))}
+}
+
+// serverAddresses returns where the server of a configuration listens, for clients and for servers.
+func serverAddresses(config string) (all [2]string) {
+	for i, key := range []string{"listen", "cluster"} {
+		// A server that is alone has no cluster.
+		if m := regexp.MustCompile(`(?m)^` + key + ` = "(.*)"$`).FindStringSubmatch(config[strings.Index(config, "[fleet.server]"):]); m != nil {
+			all[i] = m[1]
+		}
+	}
+	return all
 }
 
 // connect connects to the server on a machine with a token.
@@ -171,8 +188,7 @@ func (c *chaos) attack() {
 	c.Helper()
 	g := c.gates[0]
 	g.Command(c, 0, "fleet", "member", "dmz2", "--read-only")
-	listens := regexp.MustCompile(`(?m)^listen = "(.*)"$`).FindAllStringSubmatch(read(c.T, filepath.Join(g.Dir, "config.toml")), -1)
-	nc := connect(c.T, g, listens[len(listens)-1][1], read(c.T, filepath.Join(g.Dir, "dmz2", "token")),
+	nc := connect(c.T, g, c.addresses[0][0], read(c.T, filepath.Join(g.Dir, "dmz2", "token")),
 		nats.Name(fleet.ClientName("dmz2")), nats.CustomInboxPrefix(fleet.Inbox("dmz2")), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
 	subjects := []string{
 		"spamgate.read.dmz2", "spamgate.read.dmz1", "spamgate.ask.changed", "spamgate.missing", "$JS.API.STREAM.PURGE.KV_spamgate-lists", "$JS.API.STREAM.DELETE.KV_spamgate-state",
