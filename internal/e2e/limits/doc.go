@@ -1,5 +1,4 @@
 // Package limits proves that the gate stays within its limits under floods, slow clients,
 // thousands of idle connections and without file descriptors, and what it uses: memory,
-// descriptors, system calls and processor time. Its tests measure, so no other package of
-// e2e runs at the same time.
+// descriptors, system calls and processor time.
 package limits

@@ -6,4 +6,4 @@ import (
 	"spamgate/internal/e2e/harness"
 )
 
-func TestMain(m *testing.M) { harness.MainAlone(m) }
+func TestMain(m *testing.M) { harness.Main(m) }
