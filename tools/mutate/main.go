@@ -4,6 +4,7 @@
 //
 //	go -C tools/mutate run .                  # all
 //	go -C tools/mutate run . -only NAME       # those whose name has this in it
+//	go -C tools/mutate run . -part 2/4        # each fourth, from the second on
 //	go -C tools/mutate run . -list
 //
 // The exit status is 0 if all are caught, 1 if one survived, does not apply, does not
@@ -34,12 +35,16 @@ func run(args []string, stdout, stderr io.Writer) int {
 	flags.SetOutput(stderr)
 	file := flags.String("bugs", "bugs.txt", "the `file` with the bugs")
 	only := flags.String("only", "", "plant only bugs with this `text` in their name")
+	part := flags.String("part", "1/1", "plant each `n/m`-th of these bugs: 2/4 is each fourth, from the second on")
 	list := flags.Bool("list", false, "list the bugs and plant none")
 	limit := flags.Duration("limit", time.Minute, "the time limit of each test run")
 	if err := flags.Parse(args); err != nil {
 		return 2
 	}
 	bugs, err := load(*file, *only)
+	if err == nil {
+		bugs, err = partOf(bugs, *part)
+	}
 	if err != nil {
 		fmt.Fprintln(stderr, "mutate:", err)
 		return 2
@@ -79,6 +84,18 @@ func load(file, only string) ([]bug, error) {
 		return nil, fmt.Errorf("%s has no bug with %q in its name; see -list", file, only)
 	}
 	return bugs, nil
+}
+
+// partOf returns each m-th bug, from the n-th on, for a part "n/m".
+func partOf(bugs []bug, part string) (some []bug, err error) {
+	var n, m int
+	if _, err := fmt.Sscanf(part, "%d/%d", &n, &m); err != nil || n < 1 || n > m {
+		return nil, fmt.Errorf("-part %q must be as 2/4, from 1/4 to 4/4", part)
+	}
+	for i := n - 1; i < len(bugs); i += m {
+		some = append(some, bugs[i])
+	}
+	return some, nil
 }
 
 // plantAll tries each bug, writes a line about it, and reports whether the tests caught

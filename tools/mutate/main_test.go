@@ -262,11 +262,35 @@ func TestChoice(t *testing.T) {
 		{[]string{"-list", "-only", "double"}, 0, "doubles are wrong"},
 		{[]string{"-only", "other"}, 2, `no bug with "other" in its name`},
 		{[]string{"-bugs", "gone.txt"}, 2, "gone.txt"},
+		{[]string{"-list", "-only", "sum", "-part", "1/2"}, 0, "sum"},
+		{[]string{"-part", "3/2"}, 2, "from 1/4 to 4/4"},
+		{[]string{"-part", "half"}, 2, "from 1/4 to 4/4"},
 	} {
 		var out bytes.Buffer
 		if status := run(tt.args, &out, &out); status != tt.status || !strings.Contains(out.String(), tt.want) {
 			t.Errorf("%v: status %d: %s", tt.args, status, &out)
 		}
+	}
+}
+
+// TestPart has each bug in one of the parts.
+func TestPart(t *testing.T) {
+	var bugs []bug
+	for _, name := range strings.Fields("a b c d e f g") {
+		bugs = append(bugs, bug{Name: name})
+	}
+	var parts []string
+	for _, part := range []string{"1/3", "2/3", "3/3"} {
+		some, err := partOf(bugs, part)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, b := range some {
+			parts = append(parts, b.Name)
+		}
+	}
+	if got := strings.Join(parts, ""); got != "adgbecf" {
+		t.Errorf("the parts are %s", got)
 	}
 }
 
