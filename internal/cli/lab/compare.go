@@ -1,4 +1,4 @@
-package hashes
+package lab
 
 import (
 	"context"
@@ -24,7 +24,7 @@ import (
 	"spamgate/internal/version"
 )
 
-// comparison is a call of "hashes compare".
+// comparison is a call of "hashlab compare".
 type comparison struct {
 	families, corpora     []string
 	indices, from         string
@@ -38,7 +38,7 @@ type comparison struct {
 	run func(context.Context, hashlab.Options) (*hashlab.Report, error)
 }
 
-func newHashesCompareCommand() *cobra.Command {
+func newCompareCommand() *cobra.Command {
 	return (&comparison{run: measure}).command()
 }
 
@@ -110,15 +110,15 @@ others. A file that is read is never replaced.
 Ctrl-C ends the measurements and prints the results so far, marked as
 interrupted, with exit code 2; files stay as they were. A second Ctrl-C ends the
 command at once.`,
-		Example: `  spamgate hashes compare
+		Example: `  hashlab compare
   seq -f user%g@example.com 5000 > keys.txt
-  spamgate hashes compare --corpus keys.txt --family weighted:5,7
-  spamgate hashes compare --corpus keys.txt --as-list --json > report.json
+  hashlab compare --corpus keys.txt --family weighted:5,7
+  hashlab compare --corpus keys.txt --as-list --json > report.json
   ./my-hashes < keys.txt > numbers.txt
-  spamgate hashes compare --corpus keys.txt --indices numbers.txt
-  seq 5000 | spamgate hashes compare --corpus - --csv > report.csv
-  spamgate hashes compare --full --html hashes.html --results full.json.gz
-  spamgate hashes compare --from full.json.gz --pictures pictures/`,
+  hashlab compare --corpus keys.txt --indices numbers.txt
+  seq 5000 | hashlab compare --corpus - --csv > report.csv
+  hashlab compare --full --html hashes.html --results full.json.gz
+  hashlab compare --from full.json.gz --pictures pictures/`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return fmt.Errorf("%s is too much, there are only flags: name a file of keys with --corpus FILE, a family with --family NAME", strconv.Quote(args[0]))
@@ -128,7 +128,7 @@ command at once.`,
 		SilenceUsage: true,
 		RunE:         func(cmd *cobra.Command, _ []string) error { return c.do(cmd) },
 	}
-	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return cli.PlainFlagError("hashes compare", err) })
+	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return cli.PlainFlagError("compare", err) })
 	f := cmd.Flags()
 	// Arrays, not slices: the names of families and files hold commas.
 	f.StringArrayVar(&c.families, "family", nil, "a family of that `NAME`, see above (repeatable)")
