@@ -105,17 +105,19 @@ an error before the search begins, so that no list is lost.`,
 
 // newAttackFlags returns the default flags.
 func newAttackFlags() attackFlags {
-	whole := func(value, low, high uint64) cli.NumberFlag[uint64] {
-		parse := func(s string) (uint64, error) {
-			n, err := strconv.ParseUint(s, 10, 64)
-			if err != nil || n < low || n > high {
-				return 0, fmt.Errorf("use a whole number from %d to %d", low, high)
-			}
-			return n, nil
+	return attackFlags{seed: wholeNumber(1, 0, math.MaxUint64), keys: wholeNumber(1000, 1, maxAttackKeys)}
+}
+
+// wholeNumber returns a flag for a whole number, with its default and bounds.
+func wholeNumber(value, low, high uint64) cli.NumberFlag[uint64] {
+	parse := func(s string) (uint64, error) {
+		n, err := strconv.ParseUint(s, 10, 64)
+		if err != nil || n < low || n > high {
+			return 0, fmt.Errorf("use a whole number from %d to %d", low, high)
 		}
-		return cli.NumberFlag[uint64]{Value: value, Text: strconv.FormatUint(value, 10), Name: "NUMBER", Parse: parse}
+		return n, nil
 	}
-	return attackFlags{seed: whole(1, 0, math.MaxUint64), keys: whole(1000, 1, maxAttackKeys)}
+	return cli.NumberFlag[uint64]{Value: value, Text: strconv.FormatUint(value, 10), Name: "NUMBER", Parse: parse}
 }
 
 // runAttack searches, reports and writes the list. What was found before an

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -29,7 +30,7 @@ type comparison struct {
 	families, corpora     []string
 	indices, from         string
 	asList, full          bool
-	seed                  uint64
+	seed                  cli.NumberFlag[uint64]
 	asJSON, asCSV         bool
 	pagePath, pictureRoot string
 	resultPath            string
@@ -128,14 +129,14 @@ command at once.`,
 		SilenceUsage: true,
 		RunE:         func(cmd *cobra.Command, _ []string) error { return c.do(cmd) },
 	}
-	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return cli.PlainFlagError("compare", err) })
 	f := cmd.Flags()
 	// Arrays, not slices: the names of families and files hold commas.
 	f.StringArrayVar(&c.families, "family", nil, "a family of that `NAME`, see above (repeatable)")
 	f.StringArrayVar(&c.corpora, "corpus", nil, "a `FILE` of keys, in place of the laboratory's own\n(repeatable); - is standard input")
 	f.StringVar(&c.indices, "indices", "", "a `FILE` with the numbers of a family of your own:\na line for each line of the corpus")
 	f.BoolVar(&c.asList, "as-list", false, "the corpus files are lists: their entries are the keys")
-	f.Uint64Var(&c.seed, "seed", 1, "where random choices begin, a whole `NUMBER`")
+	c.seed = wholeNumber(1, 0, math.MaxUint64)
+	f.Var(&c.seed, "seed", "where random choices begin")
 	f.BoolVar(&c.full, "full", false, "measure longer, and at full size")
 	f.BoolVar(&c.asJSON, "json", false, "print everything as a JSON object")
 	f.BoolVar(&c.asCSV, "csv", false, "print every number as a line of CSV")
@@ -223,7 +224,7 @@ func (c *comparison) again(cmd *cobra.Command, files *compareFiles) error {
 
 // options reads the corpora and checks the names of families.
 func (c *comparison) options(cmd *cobra.Command) (hashlab.Options, error) {
-	o := hashlab.Options{Families: c.families, Seed: c.seed, Full: c.full, Version: labVersion(version.Read())}
+	o := hashlab.Options{Families: c.families, Seed: c.seed.Value, Full: c.full, Version: labVersion(version.Read())}
 	cmd.Flags().Visit(func(f *pflag.Flag) {
 		if !measuringFlags[f.Name] {
 			return
