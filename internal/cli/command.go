@@ -1,5 +1,5 @@
-// Package cli holds what the commands share: how one ends, the flags that several have,
-// the running gate that a command asks, and files that a command writes.
+// Package cli holds what the commands of all programs share: how one ends, the flags that
+// several have, and files that a command writes.
 package cli
 
 import (
@@ -15,7 +15,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"spamgate/internal/config"
 	"spamgate/internal/term"
 )
 
@@ -46,7 +45,7 @@ func Run(ctx context.Context, root *cobra.Command, args []string, stdin io.Reade
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	err := root.ExecuteContext(ctx)
-	var other exited
+	var other Exited
 	switch {
 	case err == nil:
 		return ExitOK
@@ -57,16 +56,39 @@ func Run(ctx context.Context, root *cobra.Command, args []string, stdin io.Reade
 	case errors.Is(err, ErrReported):
 		return ExitError
 	}
-	PrintError(stderr, err)
+	name := root.Name()
+	PrintError(stderr, name, err)
 	if strings.HasPrefix(err.Error(), "unknown ") || strings.HasPrefix(err.Error(), "flag needs ") { // cobra has no type for it
-		fmt.Fprintln(stderr, "Run spamgate --help for the commands, spamgate COMMAND --help for its flags.")
+		fmt.Fprintf(stderr, "Run %s --help for the commands, %[1]s COMMAND --help for its flags.\n", name)
 	}
 	return ExitError
 }
 
-// PrintError writes why a command has failed. The error may quote a list, which anybody
-// may have written.
-func PrintError(stderr io.Writer, err error) { fmt.Fprintln(term.Escape(stderr), "spamgate:", err) }
+// PrintError writes why a command of a program has failed. The error may quote a list, which
+// anybody may have written.
+func PrintError(stderr io.Writer, program string, err error) {
+	fmt.Fprintln(term.Escape(stderr), program+":", err)
+}
+
+// Exited makes a command exit with this code, 0 included. Nothing is printed for it. The code of
+// a program that a signal has ended is -1.
+type Exited int
+
+func (e Exited) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
+
+// code returns the exit code.
+func (e Exited) code() int {
+	if e < 0 {
+		return ExitError
+	}
+	return int(e)
+}
+
+// placed is an error that begins with its place, such as [spamgate/internal/config.Error].
+type placed interface {
+	error
+	Place() string
+}
 
 // NameErrors makes the errors of a command begin with its name, such as "lists add". Errors in
 // the configuration begin with their place.
@@ -79,11 +101,11 @@ func NameErrors(cmd *cobra.Command) {
 			err := run(cmd, args)
 			switch {
 			case err == nil, errors.Is(err, ErrListed), errors.Is(err, ErrNo), errors.Is(err, ErrReported),
-				errors.As(err, new(*config.Error)), errors.As(err, new(exited)),
+				errors.As(err, new(placed)), errors.As(err, new(Exited)),
 				strings.HasPrefix(err.Error(), "unknown "): // cobra names the command itself
 				return err
 			}
-			return fmt.Errorf("%s: %w", strings.TrimPrefix(cmd.CommandPath(), "spamgate "), err)
+			return fmt.Errorf("%s: %w", strings.TrimPrefix(cmd.CommandPath(), cmd.Root().Name()+" "), err)
 		}
 	}
 	cmd.RunE, cmd.Args = named(cmd.RunE), named(cmd.Args)

@@ -33,11 +33,7 @@ type Error struct {
 // empty, and without the passwords and tokens of URLs.
 func (e *Error) Error() string {
 	var b strings.Builder
-	b.WriteString(e.File)
-	if e.Line > 0 {
-		fmt.Fprintf(&b, ":%d:%d", e.Line, e.Column)
-	}
-	b.WriteString(": ")
+	b.WriteString(e.Place() + ": ")
 	if e.Key != "" {
 		b.WriteString(e.Key)
 		b.WriteString(": ")
@@ -48,6 +44,14 @@ func (e *Error) Error() string {
 		b.WriteString(text.HideSecrets(e.Hint))
 	}
 	return b.String()
+}
+
+// Place returns "file:line:column", or the file alone.
+func (e *Error) Place() string {
+	if e.Line == 0 {
+		return e.File
+	}
+	return fmt.Sprintf("%s:%d:%d", e.File, e.Line, e.Column)
 }
 
 // Fault returns an error about the value of a key that appears only when the value

@@ -41,6 +41,18 @@ func TestModules(t *testing.T) {
 	}
 }
 
+// TestGateAlone wants a gate without the hash laboratory: what draws pictures and PDFs has
+// nothing to do at port 25.
+func TestGateAlone(t *testing.T) {
+	for _, p := range goList(t, "-deps", "spamgate/cmd/spamgate") {
+		for _, lab := range []string{"spamgate/internal/hashlab", "spamgate/internal/hashattack", "spamgate/internal/chart", "spamgate/internal/disposable", "gonum.org/"} {
+			if strings.HasPrefix(p, lab) {
+				t.Errorf("spamgate links %s, which belongs to hashlab", p)
+			}
+		}
+	}
+}
+
 // modules returns the modules that the packages of a library import, directly and
 // indirectly. Packages that help tests are not counted: their names end in "test".
 func modules(t *testing.T, library string) map[string]bool {

@@ -107,7 +107,7 @@ func (r *Result) HashesOf(n Name) []string {
 }
 
 // ListHead begins the lists that List returns, and identifies them.
-const ListHead = "# spamgate hashes attack --seed "
+const ListHead = "# hashlab attack --seed "
 
 // List returns the names as a list file, each below a comment with the hashes whose
 // bits it sets. The first line is the command that finds them.

@@ -28,7 +28,7 @@ func Unconfirmed(c *config.Config, stats blocklist.SetStats) string {
 	}
 	text := "confirm = false: the filter alone decides, and turns senders away that no list holds"
 	if spec, err := hashfamily.ParseSpec(stats.Family); err == nil && !spec.Keyed() {
-		text += fmt.Sprintf("; whoever gets a few names listed can choose them, since the family %s has no secret key (see spamgate hashes attack --help): "+
+		text += fmt.Sprintf("; whoever gets a few names listed can choose them, since the family %s has no secret key (see docs/hash-families.md): "+
 			`kind = "sized" with family = "double" has one`, stats.Family)
 	}
 	return text

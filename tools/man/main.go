@@ -1,10 +1,10 @@
-// Command man writes the manual pages and the completions of spamgate, for packages:
+// Command man writes the manual pages and the completions of spamgate and hashlab, for packages:
 //
 //	tools/man/run DIR
 //
-// DIR gets man1/spamgate*.1 with a page for each command, man5/spamgate.toml.5, and
-// completions/ with spamgate.bash, _spamgate (zsh) and spamgate.fish. The same source and
-// SOURCE_DATE_EPOCH give the same bytes. It is a module of its own, so that
+// DIR gets man1/spamgate*.1 and man1/hashlab*.1 with a page for each command,
+// man5/spamgate.toml.5, and completions/ with spamgate.bash, _spamgate (zsh), spamgate.fish and
+// those of hashlab. The same source and SOURCE_DATE_EPOCH give the same bytes. It is a module of its own, so that
 // those who build spamgate do not need the libraries that write manual pages.
 package main
 
@@ -18,6 +18,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"spamgate/internal/cli/lab"
 	"spamgate/internal/cli/root"
 )
 
@@ -36,9 +37,6 @@ func run(args []string) error {
 	if err != nil {
 		return fmt.Errorf("reading SOURCE_DATE_EPOCH, the date of the pages in seconds since 1970: %w; tools/man/run sets it", err)
 	}
-	if err := writeCompletions(root.NewCommand(), filepath.Join(args[0], "completions")); err != nil {
-		return err
-	}
 	date := time.Unix(seconds, 0).UTC()
 	if err := os.MkdirAll(filepath.Join(args[0], "man5"), 0o755); err != nil {
 		return err
@@ -46,8 +44,19 @@ func run(args []string) error {
 	if err := os.WriteFile(filepath.Join(args[0], "man5", "spamgate.toml.5"), configPage(date), 0o644); err != nil {
 		return err
 	}
-	return writePages(root.NewCommand(), filepath.Join(args[0], "man1"), date)
+	for _, program := range programs {
+		if err := writeCompletions(program(), filepath.Join(args[0], "completions")); err != nil {
+			return err
+		}
+		if err := writePages(program(), filepath.Join(args[0], "man1"), date); err != nil {
+			return err
+		}
+	}
+	return nil
 }
+
+// programs make the command of each program.
+var programs = []func() *cobra.Command{root.NewCommand, lab.NewCommand}
 
 // writeCompletions writes a script for each shell, under the name that the shell looks for.
 func writeCompletions(cmd *cobra.Command, dir string) error {
@@ -55,8 +64,8 @@ func writeCompletions(cmd *cobra.Command, dir string) error {
 		return err
 	}
 	return errors.Join(
-		cmd.GenBashCompletionFileV2(filepath.Join(dir, "spamgate.bash"), true),
-		cmd.GenZshCompletionFile(filepath.Join(dir, "_spamgate")),
-		cmd.GenFishCompletionFile(filepath.Join(dir, "spamgate.fish"), true),
+		cmd.GenBashCompletionFileV2(filepath.Join(dir, cmd.Name()+".bash"), true),
+		cmd.GenZshCompletionFile(filepath.Join(dir, "_"+cmd.Name())),
+		cmd.GenFishCompletionFile(filepath.Join(dir, cmd.Name()+".fish"), true),
 	)
 }

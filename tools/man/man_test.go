@@ -11,8 +11,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
-
-	"spamgate/internal/cli/root"
 )
 
 // written returns a directory with all that the command writes.
@@ -31,7 +29,7 @@ func written(t *testing.T) string {
 func TestPages(t *testing.T) {
 	dir := written(t)
 	pages := 0
-	_ = eachCommand(root.NewCommand(), func(cmd *cobra.Command) error {
+	check := func(cmd *cobra.Command) error {
 		pages++
 		path := filepath.Join(dir, "man1", strings.ReplaceAll(cmd.CommandPath(), " ", "-")+".1")
 		text, err := os.ReadFile(path)
@@ -48,7 +46,10 @@ func TestPages(t *testing.T) {
 			t.Errorf("%s shows a flag with its internal default", path)
 		}
 		return nil
-	})
+	}
+	for _, program := range programs {
+		_ = eachCommand(program(), check)
+	}
 	found, err := filepath.Glob(filepath.Join(dir, "man*", "*"))
 	if err != nil || len(found) < pages {
 		t.Errorf("%d pages of %d commands: %v", len(found), pages, err)

@@ -60,7 +60,7 @@ func manPage(cmd *cobra.Command, date time.Time) ([]byte, error) {
 		return nil, err
 	}
 	text := strings.Replace(tidy(page.String()), date.Format("Jan 2006"), date.Format(time.DateOnly), 1)
-	if cmd.Flags().Lookup("config") != nil || !cmd.HasParent() {
+	if cmd.Flags().Lookup("config") != nil || cmd.Name() == "spamgate" {
 		text += ", \\fBspamgate.toml(5)\\fP"
 	}
 	return []byte(text + "\n"), nil

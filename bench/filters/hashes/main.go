@@ -2,7 +2,7 @@
 // laboratory, beside the eleven classic ones: SipHash, FNV-1a, XXH64, wyhash, CRC32C
 // and CityHash64. Each is measured alone, and as a family of eleven functions.
 //
-// It prints the report of "spamgate hashes compare", with the same corpora and seed.
+// It prints the report of "hashlab compare", with the same corpora and seed.
 package main
 
 import (

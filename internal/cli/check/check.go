@@ -21,6 +21,7 @@ import (
 	"spamgate/blocklist/verdict"
 	"spamgate/internal/check"
 	"spamgate/internal/cli"
+	"spamgate/internal/cli/local"
 	"spamgate/internal/config"
 	"spamgate/internal/term"
 )
@@ -173,7 +174,7 @@ func run(cmd *cobra.Command, o options, args []string) error {
 	if err != nil {
 		return err
 	}
-	set, err := cli.ReadLists(cmd.Context(), c, cmd.ErrOrStderr())
+	set, err := local.ReadLists(cmd.Context(), c, cmd.ErrOrStderr())
 	if err != nil {
 		return err
 	}
@@ -207,7 +208,7 @@ func run(cmd *cobra.Command, o options, args []string) error {
 
 // servedGeneration returns the generation of the running gate's lists, or 0 if none answers.
 func servedGeneration(ctx context.Context, c *config.Config) uint64 {
-	gate := cli.DialGate(c)
+	gate := local.DialGate(c)
 	defer gate.Close()
 	if gate.Client == nil {
 		return 0

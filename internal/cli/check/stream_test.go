@@ -13,7 +13,7 @@ import (
 
 	"spamgate/blocklist"
 	"spamgate/internal/check"
-	"spamgate/internal/cli"
+	"spamgate/internal/cli/local"
 	"spamgate/internal/config"
 )
 
@@ -34,7 +34,7 @@ func linesOf(t testing.TB, text string, files map[string]string) *check.Lines {
 	if err != nil {
 		t.Fatal(err)
 	}
-	set, err := cli.ReadLists(t.Context(), c, io.Discard)
+	set, err := local.ReadLists(t.Context(), c, io.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"spamgate/blocklist"
 	"spamgate/internal/cli"
+	"spamgate/internal/cli/local"
 	"spamgate/internal/config"
 	"spamgate/internal/providers"
 	"spamgate/internal/recipients"
@@ -80,7 +81,7 @@ func checkConfig(cmd *cobra.Command, file string) error {
 		fmt.Fprintln(cmd.ErrOrStderr(), "warning:", warning)
 	}
 	lists.ReadOnly = true
-	set, listStats, err := cli.BuildSet(cmd.Context(), lists, cmd.ErrOrStderr())
+	set, listStats, err := local.BuildSet(cmd.Context(), lists, cmd.ErrOrStderr())
 	printProblems(cmd.ErrOrStderr(), listStats)
 	if err != nil {
 		err = setup.ExplainMissing(c, err)

@@ -15,6 +15,7 @@ import (
 
 	"spamgate/internal/accounts"
 	"spamgate/internal/cli"
+	"spamgate/internal/cli/local"
 	"spamgate/internal/config"
 	"spamgate/internal/listedit"
 	"spamgate/internal/setup"
@@ -90,7 +91,7 @@ func runs(cmd *cobra.Command, do func(s *session, args []string) error) *cobra.C
 		if err != nil {
 			return err
 		}
-		if ran, err := cli.AsOwner(cmd, c.State.Dir); ran || err != nil {
+		if ran, err := local.AsOwner(cmd, c.State.Dir); ran || err != nil {
 			return err
 		}
 		if _, err := setup.CheckState(c, false); err != nil {
@@ -139,14 +140,14 @@ var errNotFirst = errors.New("--first makes the very first account of a fleet, a
 // applyShared has the running gate make a change. Without one only a gate that has left the fleet
 // has accounts of its own: those that another one makes would be at odds with the fleet's.
 func (s *session) applyShared(c accounts.Change) (accounts.Changed, error) {
-	gate := cli.DialGate(s.config)
+	gate := local.DialGate(s.config)
 	defer gate.Close()
 	switch {
 	case gate.Err != nil:
 		return accounts.Changed{}, gate.Err
 	case gate.Client != nil:
 		done, err := gate.Client.ChangeAccounts(s.cmd.Context(), c)
-		if cli.IsTooOld(err) {
+		if local.IsTooOld(err) {
 			err = errors.New("the running gate is an older version, which does not share accounts: spamgate handover replaces it")
 		}
 		return done, err

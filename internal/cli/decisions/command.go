@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"spamgate/internal/cli"
+	"spamgate/internal/cli/local"
 	"spamgate/internal/config"
 	history "spamgate/internal/decisions"
 	"spamgate/internal/words"
@@ -41,7 +42,7 @@ type session struct {
 	cmd     *cobra.Command
 	ctx     context.Context
 	config  *config.Config
-	history *cli.History
+	history *local.History
 	now     time.Time
 }
 
@@ -58,12 +59,12 @@ func runs(cmd *cobra.Command, run func(*session, []string) error) {
 		if err != nil {
 			return err
 		}
-		h, ran, err := cli.OpenHistory(cmd, c)
+		h, ran, err := local.OpenHistory(cmd, c)
 		if ran || err != nil {
 			return err
 		}
 		defer h.Close()
-		err = cli.HistoryError(run(&session{cmd, ctx, c, h, time.Now()}, args))
+		err = local.HistoryError(run(&session{cmd, ctx, c, h, time.Now()}, args))
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}

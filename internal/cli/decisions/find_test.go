@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"spamgate/internal/cli"
+	"spamgate/internal/cli/local"
 	history "spamgate/internal/decisions"
 )
 
@@ -30,7 +30,7 @@ func TestFindPages(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	s := &session{ctx: t.Context(), history: &cli.History{History: r}}
+	s := &session{ctx: t.Context(), history: &local.History{History: r}}
 	for last, want := range map[int]int{1: 1, 1000: 1000, 1001: 1001, 2400: 2400, 10000: all} {
 		page, err := s.find(history.Query{Domain: "spam.example"}, last, true)
 		if err != nil || len(page.Decisions) != want || (page.Next == "") != (want == all) || page.Reach == nil {

@@ -5,7 +5,7 @@ import (
 	"errors"
 
 	"spamgate/internal/admin"
-	"spamgate/internal/cli"
+	"spamgate/internal/cli/local"
 	history "spamgate/internal/decisions"
 	"spamgate/internal/fleetsearch"
 )
@@ -17,7 +17,7 @@ func (s *session) find(q history.Query, last int, here bool) (fleetsearch.Page, 
 		page, err := pages(s.ctx, q, last, func(ctx context.Context, q history.Query) (fleetsearch.Page, error) {
 			return s.history.Fleet(ctx, q, "")
 		})
-		if !errors.Is(err, admin.ErrNoFleet) && !cli.IsTooOld(err) {
+		if !errors.Is(err, admin.ErrNoFleet) && !local.IsTooOld(err) {
 			return page, err
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"spamgate/blocklist/sender"
-	"spamgate/internal/cli"
+	"spamgate/internal/cli/local"
 	history "spamgate/internal/decisions"
 	"spamgate/internal/logging"
 	"spamgate/internal/mailwhy"
@@ -75,7 +75,7 @@ func (s *session) query(f *wanted) (q history.Query, notes []string, err error) 
 		if a.text == "" {
 			continue
 		}
-		if *a.field, err = cli.ShownAddress(s.config, a.text); err != nil {
+		if *a.field, err = local.ShownAddress(s.config, a.text); err != nil {
 			return q, nil, fmt.Errorf("--%s %w", a.flag, err)
 		}
 		if s.config.Log.Addresses == logging.AddressesDomain && *a.field != "<>" {

@@ -12,6 +12,7 @@ import (
 
 	"spamgate/internal/admin"
 	"spamgate/internal/cli"
+	"spamgate/internal/cli/local"
 	"spamgate/internal/config"
 	"spamgate/internal/term"
 )
@@ -60,7 +61,7 @@ func runs(cmd *cobra.Command, do func(ctx context.Context, s *session, args []st
 		}
 		ctx, stop := cli.Interruptible(cmd)
 		defer stop()
-		gate := cli.DialGate(c)
+		gate := local.DialGate(c)
 		defer gate.Close()
 		switch {
 		case gate.Err != nil:
@@ -91,7 +92,7 @@ func jsonFlag(cmd *cobra.Command) *bool {
 
 // tooOld returns an error with what to do if the running gate is older than this program.
 func tooOld(err error) error {
-	if cli.IsTooOld(err) {
+	if local.IsTooOld(err) {
 		return errors.New("the running gate is an older version, which knows no fleet: spamgate handover replaces it")
 	}
 	return err

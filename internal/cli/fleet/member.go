@@ -11,6 +11,7 @@ import (
 
 	"spamgate/internal/admin"
 	"spamgate/internal/cli"
+	"spamgate/internal/cli/local"
 	"spamgate/internal/config"
 	"spamgate/internal/fleet/credentials"
 )
@@ -73,7 +74,7 @@ Exit codes: 0 written; 2 an error: nothing is overwritten.`,
 func notTaken(cmd *cobra.Command, c *config.Config, name string) error {
 	ctx, stop := cli.Interruptible(cmd)
 	defer stop()
-	gate := cli.DialGate(c)
+	gate := local.DialGate(c)
 	defer gate.Close()
 	if gate.Client == nil {
 		return nil

@@ -1,4 +1,4 @@
-// Package hashes holds the commands of the hash laboratory.
+// Package hashes holds the commands that compute the classic hashes.
 package hashes
 
 import (
@@ -31,18 +31,18 @@ line, so a carriage return or a space belongs to the key, "#" is data, and an
 empty line is the empty key. A last line without a line feed counts. A line may
 have up to 1 MiB. Put -- before arguments that start with a dash.`
 
-// NewCommand returns the command group of the hash laboratory.
+// NewCommand returns the command group of the hashes.
 func NewCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "hashes",
-		Short: "Compute the eleven hashes, and measure hash families",
-		Long: `The hash laboratory: compute the eleven classic hashes (RS, JS, PJW, ELF, BKDR,
-SDBM, DJB, DEK, BP, FNV, AP) of keys and the bits that they set in the filter,
-and measure how these and other hash families perform in a filter.`,
+		Short: "Compute the eleven classic hashes",
+		Long: `Compute the eleven classic hashes (RS, JS, PJW, ELF, BKDR, SDBM, DJB, DEK, BP,
+FNV, AP) of keys, and the bits that they set in the filter. The program hashlab,
+in the package spamgate-hashlab, compares hash families and attacks them.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	for _, c := range []*cobra.Command{newHashesSumCommand(), newHashesBitmapCommand(), newHashesQueryCommand(), newHashesSieveCommand(), newHashesCompareCommand(), newHashesAttackCommand()} {
+	for _, c := range []*cobra.Command{newHashesSumCommand(), newHashesBitmapCommand(), newHashesQueryCommand(), newHashesSieveCommand()} {
 		cli.NameErrors(c)
 		cmd.AddCommand(c)
 	}

@@ -55,7 +55,7 @@ with both, the rate follows. From the capacity on, the command says on standard
 error how many new keys it drops now, and again whenever the rate has grown
 tenfold.
 
---family is one of those in "spamgate hashes compare --help". The default,
+--family is a hash family of [filter]; an unknown name lists all. The default,
 double, has a new secret key in each run, so that nobody can make keys that are
 dropped. With double:murmur3 a run can be repeated. The classic families and
 weighted drop more if the keys are alike, such as numbers in a row.

@@ -14,6 +14,7 @@ import (
 
 	"spamgate/internal/admin"
 	"spamgate/internal/cli"
+	"spamgate/internal/cli/local"
 	"spamgate/internal/config"
 	"spamgate/internal/term"
 	"spamgate/internal/text"
@@ -85,7 +86,7 @@ func ask(ctx context.Context, c *config.Config, timeout time.Duration) (admin.He
 	if c.Admin.Socket == "" {
 		return admin.Health{}, errors.New(`cannot ask a gate, since [admin] socket is ""; remove that line, and restart the gate`)
 	}
-	gate := cli.DialGate(c)
+	gate := local.DialGate(c)
 	defer gate.Close()
 	switch {
 	case gate.Err != nil:

@@ -13,7 +13,7 @@ import (
 	"spamgate/blocklist"
 	"spamgate/internal/admin"
 	"spamgate/internal/atomicfile"
-	"spamgate/internal/cli"
+	"spamgate/internal/cli/local"
 	"spamgate/internal/config"
 	"spamgate/internal/listedit"
 	"spamgate/internal/listfiles"
@@ -81,13 +81,13 @@ type acceptance struct {
 
 // acceptResult is the output of accept.
 type acceptResult struct {
-	List     string      `json:"list"`
-	Held     string      `json:"held"` // why it was held
-	DryRun   bool        `json:"dry_run,omitempty"`
-	Accepted bool        `json:"accepted"`
-	Entries  int         `json:"entries"` // with what is accepted
-	Before   int         `json:"before"`  // that served until then
-	Gate     *cli.Answer `json:"gate,omitempty"`
+	List     string        `json:"list"`
+	Held     string        `json:"held"` // why it was held
+	DryRun   bool          `json:"dry_run,omitempty"`
+	Accepted bool          `json:"accepted"`
+	Entries  int           `json:"entries"` // with what is accepted
+	Before   int           `json:"before"`  // that served until then
+	Gate     *local.Answer `json:"gate,omitempty"`
 }
 
 func (r acceptResult) print(w io.Writer) {
@@ -105,7 +105,7 @@ func (r acceptResult) print(w io.Writer) {
 }
 
 func (a *acceptance) run(ctx context.Context) (acceptResult, error) {
-	gate := cli.DialGate(a.config)
+	gate := local.DialGate(a.config)
 	defer gate.Close()
 	if gate.Client != nil {
 		return a.byGate(ctx, gate.Client)
@@ -142,7 +142,7 @@ func (a *acceptance) byGate(ctx context.Context, client *admin.Client) (acceptRe
 		return result, err
 	}
 	result.Accepted, result.Entries, result.Before = true, done.Entries, done.Before
-	result.Gate = &cli.Answer{Running: true, Generation: done.Generation}
+	result.Gate = &local.Answer{Running: true, Generation: done.Generation}
 	return result, nil
 }
 
@@ -159,7 +159,7 @@ func (a *acceptance) checkHeld(l admin.List) error {
 }
 
 // byHand records, for the next start, that the content on disk is accepted.
-func (a *acceptance) byHand(ctx context.Context, gate cli.RunningGate) (acceptResult, error) {
+func (a *acceptance) byHand(ctx context.Context, gate local.RunningGate) (acceptResult, error) {
 	result := acceptResult{List: a.list, DryRun: a.dryRun}
 	_, stats, err := buildReadOnly(ctx, a.config, a.stderr)
 	if ctx.Err() != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"spamgate/blocklist/sender"
-	"spamgate/internal/cli"
+	"spamgate/internal/cli/local"
 	"spamgate/internal/config"
 	"spamgate/internal/listedit"
 	"spamgate/internal/listfiles"
@@ -80,12 +80,12 @@ unless the error says so.`,
 
 // addReport is the output of add.
 type addReport struct {
-	List    string       `json:"list"`
-	File    string       `json:"file"`
-	DryRun  bool         `json:"dry_run"`
-	Changed bool         `json:"changed"`
-	Entries []addedEntry `json:"entries"`
-	Gate    *cli.Answer  `json:"gate,omitempty"` // unless nothing was changed
+	List    string        `json:"list"`
+	File    string        `json:"file"`
+	DryRun  bool          `json:"dry_run"`
+	Changed bool          `json:"changed"`
+	Entries []addedEntry  `json:"entries"`
+	Gate    *local.Answer `json:"gate,omitempty"` // unless nothing was changed
 }
 
 // addedEntry describes what was done with one entry.
@@ -118,7 +118,7 @@ func listsAdd(s *session, o listsAddOptions, args []string) error {
 	if err != nil {
 		return err
 	}
-	gate := cli.DialGate(s.config)
+	gate := local.DialGate(s.config)
 	defer gate.Close()
 	e := s.edit(list, file, o.reason, gate)
 	e.recordEach = fromInput(args)
@@ -404,7 +404,7 @@ func (r *addReport) counts(entries []addedEntry) string {
 const maxCovered = 3
 
 // printOutcome prints the last line of a command that changes lists.
-func printOutcome(w io.Writer, dryRun, changed bool, gate *cli.Answer) {
+func printOutcome(w io.Writer, dryRun, changed bool, gate *local.Answer) {
 	switch {
 	case dryRun:
 		fmt.Fprintln(w, "dry run: nothing has changed")

@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"spamgate/internal/cli"
+	"spamgate/internal/cli/local"
 	"spamgate/internal/listedit"
 	"spamgate/internal/listfiles"
 	"spamgate/internal/managed"
@@ -127,7 +127,7 @@ func readChanges(s *session, q changesQuery) ([]listedit.Record, error) {
 // changesOfGate asks the running gate for what the audit log has, if this process may not read
 // it.
 func changesOfGate(s *session, q changesQuery, unreadable error) ([]listedit.Record, error) {
-	gate := cli.DialGate(s.config)
+	gate := local.DialGate(s.config)
 	defer gate.Close()
 	if gate.Client == nil {
 		return nil, unreadable

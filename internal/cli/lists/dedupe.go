@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"spamgate/blocklist/listfile"
-	"spamgate/internal/cli"
+	"spamgate/internal/cli/local"
 	"spamgate/internal/listcompare"
 	"spamgate/internal/listedit"
 	"spamgate/internal/listfiles"
@@ -79,7 +79,7 @@ type dedupeReport struct {
 	DryRun  bool          `json:"dry_run"`
 	Removed []dedupeEntry `json:"removed"`
 	Skipped []string      `json:"skipped,omitempty"` // lists and files that are not changed, with the reason
-	Gate    *cli.Answer   `json:"gate,omitempty"`
+	Gate    *local.Answer `json:"gate,omitempty"`
 }
 
 // dedupeEntry is an entry that is removed.
@@ -146,7 +146,7 @@ func (d *dedupe) run() (*dedupeReport, error) {
 	if err != nil {
 		return nil, err
 	}
-	gate := cli.DialGate(d.config)
+	gate := local.DialGate(d.config)
 	defer gate.Close()
 	for i, f := range files {
 		if err := d.change(f, gate); err != nil {
@@ -172,7 +172,7 @@ func paths(files []*dedupeFile) (paths []string) {
 
 // rescan has the gate read the changed lists. The answer is of the first that is not live, if
 // there is one.
-func (d *dedupe) rescan(gate cli.RunningGate, files []*dedupeFile) (answer *cli.Answer) {
+func (d *dedupe) rescan(gate local.RunningGate, files []*dedupeFile) (answer *local.Answer) {
 	for _, f := range files {
 		if answer = gate.Rescan(d, f.list.Name); answer.Error != "" {
 			break
@@ -319,7 +319,7 @@ func (d *dedupe) findIn(scan *listfiles.Scan, i, n int, path string) (*dedupeFil
 }
 
 // change removes the entries from one file.
-func (d *dedupe) change(f *dedupeFile, gate cli.RunningGate) error {
+func (d *dedupe) change(f *dedupeFile, gate local.RunningGate) error {
 	e := d.edit(f.list, f.path, d.why, gate)
 	splice := listedit.Splice{Remove: map[int]bool{}, Empty: listedit.NoEntries}
 	for _, one := range f.entries {

@@ -16,7 +16,7 @@ import (
 	"spamgate/blocklist/store"
 	"spamgate/internal/admin"
 	"spamgate/internal/atomicfile"
-	"spamgate/internal/cli"
+	"spamgate/internal/cli/local"
 	"spamgate/internal/config"
 	"spamgate/internal/listedit"
 	"spamgate/internal/listfiles"
@@ -34,7 +34,7 @@ type edit struct {
 	dryRun  bool
 	create  bool // the file, if it is not there
 	stderr  io.Writer
-	gate    cli.RunningGate
+	gate    local.RunningGate
 	record  *listedit.Record
 
 	recordEach bool // one record for each entry
@@ -51,7 +51,7 @@ type edit struct {
 }
 
 // edit returns a change of one of a list's files, which the command is to make.
-func (s *session) edit(list *listfiles.List, file, why string, gate cli.RunningGate) *edit {
+func (s *session) edit(list *listfiles.List, file, why string, gate local.RunningGate) *edit {
 	return &edit{config: s.config, list: list, file: file, command: s.cmd.Name(), why: why, dryRun: s.dryRun, stderr: s.stderr, gate: gate, indexes: s.indexes()}
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"spamgate/internal/cli"
+	"spamgate/internal/cli/local"
 	"spamgate/internal/config"
 	"spamgate/internal/listedit"
 	"spamgate/internal/listfiles"
@@ -68,12 +69,12 @@ nothing has changed unless the error says so.`,
 
 // editReport is the output of edit.
 type editReport struct {
-	List    string      `json:"list"`
-	File    string      `json:"file"`
-	DryRun  bool        `json:"dry_run"`
-	Changed bool        `json:"changed"`
-	Entries []string    `json:"entries"` // "added spam.example" ...
-	Gate    *cli.Answer `json:"gate,omitempty"`
+	List    string        `json:"list"`
+	File    string        `json:"file"`
+	DryRun  bool          `json:"dry_run"`
+	Changed bool          `json:"changed"`
+	Entries []string      `json:"entries"` // "added spam.example" ...
+	Gate    *local.Answer `json:"gate,omitempty"`
 }
 
 func listsEdit(cmd *cobra.Command, o listsEditOptions, name string) error {
@@ -95,7 +96,7 @@ func listsEdit(cmd *cobra.Command, o listsEditOptions, name string) error {
 	if err != nil {
 		return err
 	}
-	gate := cli.DialGate(c)
+	gate := local.DialGate(c)
 	defer gate.Close()
 	e := &editorRun{edit: s.edit(list, file, o.reason, gate), stdin: cmd.InOrStdin(), screen: cmd.OutOrStdout(), interrupts: make(chan os.Signal, 1)}
 	if o.json {

@@ -12,7 +12,7 @@ import (
 
 	"spamgate/blocklist"
 	"spamgate/internal/admin"
-	"spamgate/internal/cli"
+	"spamgate/internal/cli/local"
 	"spamgate/internal/config"
 	"spamgate/internal/fetch"
 	"spamgate/internal/listedit"
@@ -70,7 +70,7 @@ list, or a list is held.`,
 type fetchReport struct {
 	DryRun bool          `json:"dry_run"`
 	Lists  []fetchedList `json:"lists"`
-	Gate   *cli.Answer   `json:"gate,omitempty"` // if there is something new
+	Gate   *local.Answer `json:"gate,omitempty"` // if there is something new
 }
 
 // fetchedList describes the fetch of one list.
@@ -193,7 +193,7 @@ func (r *fetchReport) run(ctx context.Context, c *config.Config, lists []config.
 	if ctx.Err() != nil {
 		return
 	}
-	gate := cli.DialGate(c)
+	gate := local.DialGate(c)
 	defer gate.Close()
 	if changed != "" {
 		r.Gate = gate.Rescan(ctx, "")
@@ -203,7 +203,7 @@ func (r *fetchReport) run(ctx context.Context, c *config.Config, lists []config.
 
 // judge finds the copies that are not in use: it asks the running gate, or else reads the
 // lists as a start would.
-func (r *fetchReport) judge(ctx context.Context, c *config.Config, lists []config.List, gate cli.RunningGate, stderr io.Writer) {
+func (r *fetchReport) judge(ctx context.Context, c *config.Config, lists []config.List, gate local.RunningGate, stderr io.Writer) {
 	var all []admin.List
 	pid := 0
 	if gate.Client != nil {
@@ -220,8 +220,8 @@ func (r *fetchReport) judge(ctx context.Context, c *config.Config, lists []confi
 	}
 	for i := range r.Lists {
 		l := &r.Lists[i]
-		if gate.Client != nil && !cli.HasList(all, l.List) {
-			l.Lacks = cli.NoListYet(l.List, pid)
+		if gate.Client != nil && !local.HasList(all, l.List) {
+			l.Lacks = local.NoListYet(l.List, pid)
 		}
 		for _, s := range all {
 			if s.Name == l.List && s.Error != "" && (l.What != listFailed || s.Held) {

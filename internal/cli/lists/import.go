@@ -14,7 +14,7 @@ import (
 
 	"spamgate/blocklist/listfile"
 	"spamgate/internal/atomicfile"
-	"spamgate/internal/cli"
+	"spamgate/internal/cli/local"
 	"spamgate/internal/listedit"
 	"spamgate/internal/listfiles"
 	"spamgate/internal/setup"
@@ -76,16 +76,16 @@ changed unless the error says so.`,
 type importReport struct {
 	From string `json:"from"`
 	readReport
-	List       string      `json:"list"`
-	File       string      `json:"file"`
-	DryRun     bool        `json:"dry_run"`
-	Added      int         `json:"added"`
-	Present    int         `json:"already_there"`
-	NotTaken   int         `json:"not_taken"`
-	Cancelling int         `json:"cancelling,omitempty"` // exceptions to entries that are there
-	Deferring  int         `json:"asked_to_be_deferred,omitempty"`
-	Problems   []problemAt `json:"problems"` // the first maxImportProblems
-	Gate       *cli.Answer `json:"gate,omitempty"`
+	List       string        `json:"list"`
+	File       string        `json:"file"`
+	DryRun     bool          `json:"dry_run"`
+	Added      int           `json:"added"`
+	Present    int           `json:"already_there"`
+	NotTaken   int           `json:"not_taken"`
+	Cancelling int           `json:"cancelling,omitempty"` // exceptions to entries that are there
+	Deferring  int           `json:"asked_to_be_deferred,omitempty"`
+	Problems   []problemAt   `json:"problems"` // the first maxImportProblems
+	Gate       *local.Answer `json:"gate,omitempty"`
 }
 
 // maxImportProblems bounds the lines that are shown because they were left out.
@@ -140,7 +140,7 @@ func listsImport(s *session, o listsImportOptions, path string) error {
 		return err
 	}
 	defer in.Close()
-	gate := cli.DialGate(s.config)
+	gate := local.DialGate(s.config)
 	defer gate.Close()
 	// As the list reads its own lines, so that an imported line means there what
 	// it meant.

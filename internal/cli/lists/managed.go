@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"spamgate/blocklist/listfile"
-	"spamgate/internal/cli"
+	"spamgate/internal/cli/local"
 	"spamgate/internal/config"
 	"spamgate/internal/listedit"
 	"spamgate/internal/listfiles"
@@ -35,7 +35,7 @@ type editor interface {
 }
 
 // editorOf returns the editor of the managed lists.
-func editorOf(c *config.Config, gate cli.RunningGate) editor {
+func editorOf(c *config.Config, gate local.RunningGate) editor {
 	if gate.Client != nil {
 		return gate.Client
 	}
@@ -82,7 +82,7 @@ func (d direct) Content(_ context.Context, list string, w io.Writer) error {
 // asOwner runs the command again as the owner of the state directory, if no gate runs that
 // would edit a managed list. Ran says that the command has ended.
 func (s *session) asOwner() (ran bool, err error) {
-	gate := cli.DialGate(s.config)
+	gate := local.DialGate(s.config)
 	gate.Close()
 	if gate.Client != nil {
 		return false, nil
@@ -93,7 +93,7 @@ func (s *session) asOwner() (ran bool, err error) {
 		}
 		defer os.Unsetenv("SUDO_USER")
 	}
-	return cli.AsOwner(s.cmd, s.config.State.Dir)
+	return local.AsOwner(s.cmd, s.config.State.Dir)
 }
 
 // readInstead copies the managed lists that this process may not read, if the running gate
@@ -113,7 +113,7 @@ func readInstead(ctx context.Context, c *config.Config) (remove func()) {
 	if hidden == nil {
 		return remove
 	}
-	gate := cli.DialGate(c)
+	gate := local.DialGate(c)
 	defer gate.Close()
 	dir, err := os.MkdirTemp("", "spamgate-lists-")
 	if gate.Client == nil || err != nil {

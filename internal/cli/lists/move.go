@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"spamgate/blocklist/listfile"
-	"spamgate/internal/cli"
+	"spamgate/internal/cli/local"
 	"spamgate/internal/listedit"
 	"spamgate/internal/listfiles"
 	"spamgate/internal/term"
@@ -55,12 +55,12 @@ the error says so.`,
 
 // moveReport is the output of move.
 type moveReport struct {
-	From    string       `json:"from"`
-	To      string       `json:"to"`
-	File    string       `json:"file"` // of the list To
-	DryRun  bool         `json:"dry_run"`
-	Entries []movedEntry `json:"entries"`
-	Gate    *cli.Answer  `json:"gate,omitempty"`
+	From    string        `json:"from"`
+	To      string        `json:"to"`
+	File    string        `json:"file"` // of the list To
+	DryRun  bool          `json:"dry_run"`
+	Entries []movedEntry  `json:"entries"`
+	Gate    *local.Answer `json:"gate,omitempty"`
 }
 
 // movedEntry describes the move of one entry.
@@ -96,7 +96,7 @@ func listsMove(s *session, o listsMoveOptions, args []string) error {
 	if err != nil {
 		return err
 	}
-	gate := cli.DialGate(s.config)
+	gate := local.DialGate(s.config)
 	defer gate.Close()
 	o.reason = cmp.Or(strings.TrimSpace(o.reason), fmt.Sprintf("moved from list %s to list %s", from.Name, to.Name))
 	additions, err := s.edit(to, file, o.reason, gate).moveHere(s, moved)

@@ -12,7 +12,7 @@ import (
 	"spamgate/blocklist"
 	"spamgate/blocklist/store"
 	"spamgate/internal/admin"
-	"spamgate/internal/cli"
+	"spamgate/internal/cli/local"
 	"spamgate/internal/config"
 	"spamgate/internal/listedit"
 	"spamgate/internal/listfiles"
@@ -95,7 +95,7 @@ type pinReport struct {
 	Entries int           `json:"entries"` // of the live version
 	Before  int           `json:"before"`  // of the one before
 	DryRun  bool          `json:"dry_run,omitempty"`
-	Gate    *cli.Answer   `json:"gate,omitempty"`
+	Gate    *local.Answer `json:"gate,omitempty"`
 }
 
 func (r *pinReport) print(w io.Writer) {
@@ -128,7 +128,7 @@ func (r *pinReport) print(w io.Writer) {
 }
 
 func (p *pinRun) run() (*pinReport, error) {
-	gate := cli.DialGate(p.config)
+	gate := local.DialGate(p.config)
 	defer gate.Close()
 	pin, live, err := p.find(p, gate)
 	if err != nil {
@@ -148,7 +148,7 @@ func (p *pinRun) run() (*pinReport, error) {
 }
 
 // find returns the pin that is to be, and the state of the list.
-func (p *pinRun) find(ctx context.Context, gate cli.RunningGate) (pin blocklist.Pin, live admin.List, err error) {
+func (p *pinRun) find(ctx context.Context, gate local.RunningGate) (pin blocklist.Pin, live admin.List, err error) {
 	only := *p.config
 	if gate.Client == nil {
 		only.Lists = []config.List{p.list} // no need to read the others
@@ -205,12 +205,12 @@ func (p *pinRun) throughGate(ctx context.Context, client *admin.Client, pin bloc
 		return nil, err
 	}
 	result.Pinned, result.Entries, result.Before = done.Pinned, done.Entries, done.Before
-	result.Gate = &cli.Answer{Running: true, Generation: done.Generation, Error: done.Error, Refused: done.Error != ""}
+	result.Gate = &local.Answer{Running: true, Generation: done.Generation, Error: done.Error, Refused: done.Error != ""}
 	return result, nil
 }
 
 // byHand pins or unpins the list for the next start.
-func (p *pinRun) byHand(ctx context.Context, gate cli.RunningGate, pin blocklist.Pin, result *pinReport) (*pinReport, error) {
+func (p *pinRun) byHand(ctx context.Context, gate local.RunningGate, pin blocklist.Pin, result *pinReport) (*pinReport, error) {
 	if p.list.Fleet {
 		return nil, fmt.Errorf("list %s: %w", p.list.Name, managed.ErrNoFleet)
 	}

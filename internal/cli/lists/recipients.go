@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"spamgate/internal/admin"
-	"spamgate/internal/cli"
+	"spamgate/internal/cli/local"
 	"spamgate/internal/config"
 	"spamgate/internal/listedit"
 	"spamgate/internal/recipients"
@@ -33,7 +33,7 @@ func only(s *admin.Status, c *config.Config, name string) (err error) {
 	s.Lists = []admin.List{}
 	s.Recipients = slices.DeleteFunc(s.Recipients, func(r admin.RecipientFile) bool { return r.Name != name })
 	if len(s.Recipients) == 0 {
-		return errors.New(cli.NoListYet(name, s.PID))
+		return errors.New(local.NoListYet(name, s.PID))
 	}
 	return nil
 }
@@ -72,7 +72,7 @@ func printRecipients(w io.Writer, s admin.Status, apart bool) {
 
 // recipients accepts a file with recipients.
 func (a *acceptance) recipients(ctx context.Context) (acceptResult, error) {
-	gate := cli.DialGate(a.config)
+	gate := local.DialGate(a.config)
 	defer gate.Close()
 	result := acceptResult{List: a.list, DryRun: a.dryRun}
 	if gate.Client == nil {
@@ -99,7 +99,7 @@ func (a *acceptance) recipients(ctx context.Context) (acceptResult, error) {
 		return result, err
 	}
 	result.Accepted, result.Entries, result.Before = true, done.Entries, done.Before
-	result.Gate = &cli.Answer{Running: true, Generation: done.Generation}
+	result.Gate = &local.Answer{Running: true, Generation: done.Generation}
 	return result, nil
 }
 

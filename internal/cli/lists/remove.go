@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"spamgate/blocklist/listfile"
-	"spamgate/internal/cli"
+	"spamgate/internal/cli/local"
 	"spamgate/internal/config"
 	"spamgate/internal/listedit"
 	"spamgate/internal/listfiles"
@@ -62,7 +62,7 @@ type removeReport struct {
 	List    string         `json:"list"`
 	DryRun  bool           `json:"dry_run"`
 	Entries []removedEntry `json:"entries"`
-	Gate    *cli.Answer    `json:"gate,omitempty"`
+	Gate    *local.Answer  `json:"gate,omitempty"`
 }
 
 // removedEntry describes the removal of one entry.
@@ -105,7 +105,7 @@ func listsRemove(s *session, o listsRemoveOptions, args []string) error {
 	if err != nil {
 		return err
 	}
-	gate := cli.DialGate(s.config)
+	gate := local.DialGate(s.config)
 	defer gate.Close()
 	var edits []listfiles.Edit
 	for i, file := range files {

@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"spamgate/blocklist/store"
-	"spamgate/internal/cli"
+	"spamgate/internal/cli/local"
 	"spamgate/internal/config"
 	"spamgate/internal/fetch"
 	"spamgate/internal/listfiles"
@@ -203,7 +203,7 @@ type rollbackResult struct {
 	// Drops are the edits since that version was live, the newest first, which are taken back.
 	Drops []managed.Change `json:"drops,omitempty"`
 
-	Gate *cli.Answer `json:"gate,omitempty"`
+	Gate *local.Answer `json:"gate,omitempty"`
 }
 
 func (r *rollbackResult) print(w io.Writer) {
@@ -259,7 +259,7 @@ func (r *rollbackResult) printDrops(w io.Writer) {
 
 // drops returns the edits that going back to a version takes back. That they cannot be told is not
 // a reason to refuse.
-func (r *rollback) drops(ctx context.Context, gate cli.RunningGate, v store.VersionInfo) []managed.Change {
+func (r *rollback) drops(ctx context.Context, gate local.RunningGate, v store.VersionInfo) []managed.Change {
 	drops, err := managed.Drops(ctx, editorOf(r.config, gate).Changes, r.target.Name, v.Time)
 	if err != nil {
 		fmt.Fprintf(r.stderr, "spamgate: which edits it takes back is not known: %v\n", err)
@@ -299,7 +299,7 @@ func (r *rollback) run(ctx context.Context) (*rollbackResult, error) {
 	if err != nil {
 		return nil, err
 	}
-	gate := cli.DialGate(r.config)
+	gate := local.DialGate(r.config)
 	defer gate.Close()
 	result := &rollbackResult{List: r.target.Name, Version: v.ID, Time: v.Time.UTC(), Entries: v.Entries, DryRun: r.dryRun, URL: setup.FetchSource(r.target.List).ShownURL()}
 	result.Old = r.newest(func(sum string) bool { return sum == r.now })

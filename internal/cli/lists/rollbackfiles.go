@@ -12,7 +12,7 @@ import (
 
 	"spamgate/blocklist/store"
 	"spamgate/internal/atomicfile"
-	"spamgate/internal/cli"
+	"spamgate/internal/cli/local"
 	"spamgate/internal/listedit"
 	"spamgate/internal/setup"
 	"spamgate/internal/term"
@@ -27,7 +27,7 @@ import (
 type rollbackFiles struct {
 	*rollback
 	version store.VersionInfo
-	gate    cli.RunningGate
+	gate    local.RunningGate
 	undo    []func() error
 }
 

@@ -4,13 +4,13 @@ import (
 	"context"
 
 	"spamgate/blocklist/store"
-	"spamgate/internal/cli"
+	"spamgate/internal/cli/local"
 	"spamgate/internal/managed"
 )
 
 // loadManaged finds the stored versions of a managed list.
 func (r *rollback) loadManaged() error {
-	gate := cli.DialGate(r.config)
+	gate := local.DialGate(r.config)
 	defer gate.Close()
 	file := r.target.Copy
 	versions, err := editorOf(r.config, gate).Versions(r, r.target.Name)
@@ -26,7 +26,7 @@ func (r *rollback) loadManaged() error {
 
 // runManaged puts a version of a managed list back.
 func (r *rollback) runManaged(ctx context.Context, v store.VersionInfo) (*rollbackResult, error) {
-	gate := cli.DialGate(r.config)
+	gate := local.DialGate(r.config)
 	defer gate.Close()
 	file := r.target.Copy
 	drops := r.drops(ctx, gate, v)

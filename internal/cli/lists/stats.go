@@ -14,6 +14,7 @@ import (
 	"spamgate/blocklist/store"
 	"spamgate/internal/admin"
 	"spamgate/internal/cli"
+	"spamgate/internal/cli/local"
 	"spamgate/internal/config"
 	"spamgate/internal/setup"
 	"spamgate/internal/term"
@@ -158,7 +159,7 @@ func (s *statsRun) run(ctx context.Context) (*statsReport, error) {
 		return nil, err
 	}
 	b.ReadOnly = true
-	bar := cli.ReadProgress{W: s.stderr}
+	bar := local.ReadProgress{W: s.stderr}
 	b.Follow = bar.Follow
 	store, err := store.Open(ctx, b)
 	bar.Finish()
@@ -300,7 +301,7 @@ func (s *statsRun) measure(ctx context.Context, set *blocklist.Set) (k kindStats
 
 // askGate returns the counts of the running gate, or nil if none answers.
 func (s *statsRun) askGate(ctx context.Context) *gateStats {
-	gate := cli.DialGate(s.config)
+	gate := local.DialGate(s.config)
 	defer gate.Close()
 	if gate.Client == nil {
 		return nil

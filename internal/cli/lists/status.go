@@ -14,7 +14,7 @@ import (
 	"spamgate/blocklist"
 	"spamgate/blocklist/hits"
 	"spamgate/internal/admin"
-	"spamgate/internal/cli"
+	"spamgate/internal/cli/local"
 	"spamgate/internal/config"
 	"spamgate/internal/listfiles"
 	"spamgate/internal/report"
@@ -77,7 +77,7 @@ Exit codes: 0 success; 2 an error, or no gate runs and a list cannot be read.`,
 // notPermitted returns an error if this user may not read one of the shown lists.
 func notPermitted(shown []admin.List, read []blocklist.ListStats) error {
 	for _, l := range read {
-		if errors.Is(l.Err, fs.ErrPermission) && cli.HasList(shown, l.Name) {
+		if errors.Is(l.Err, fs.ErrPermission) && local.HasList(shown, l.Name) {
 			return listfiles.WithAuthority(fmt.Errorf("list %s: %w", l.Name, l.Err), listfiles.WhoServes)
 		}
 	}
@@ -87,7 +87,7 @@ func notPermitted(shown []admin.List, read []blocklist.ListStats) error {
 // askStatus asks the running gate for its status. If none runs, it reads the lists and
 // returns their statistics as well.
 func askStatus(ctx context.Context, c *config.Config, stderr io.Writer) (s admin.Status, read []blocklist.ListStats, err error) {
-	gate := cli.DialGate(c)
+	gate := local.DialGate(c)
 	defer gate.Close()
 	if gate.Client != nil {
 		s, err = gate.Client.Status(ctx)
@@ -131,7 +131,7 @@ func buildReadOnly(ctx context.Context, c *config.Config, stderr io.Writer) (*bl
 		return nil, nil, err
 	}
 	b.ReadOnly = true
-	return cli.BuildSet(ctx, b, stderr)
+	return local.BuildSet(ctx, b, stderr)
 }
 
 // addHits adds the hits of today that a gate has stored.
@@ -157,7 +157,7 @@ func onlyList(s admin.Status, name string) ([]admin.List, error) {
 			return []admin.List{l}, nil
 		}
 	}
-	return nil, errors.New(cli.NoListYet(name, s.PID))
+	return nil, errors.New(local.NoListYet(name, s.PID))
 }
 
 // printStatus prints a status in at most 80 columns, longer names and paths apart.

@@ -20,6 +20,7 @@ import (
 	"spamgate/blocklist/store"
 	"spamgate/blocklist/verdict"
 	"spamgate/internal/cli"
+	"spamgate/internal/cli/local"
 	"spamgate/internal/config"
 	"spamgate/internal/listedit"
 	"spamgate/internal/listfiles"
@@ -214,7 +215,7 @@ func listToTest(cmd *cobra.Command, name string, f listsTestOptions) (tested sto
 
 // setOf builds a Set of one list.
 func setOf(ctx context.Context, path string, tested store.List, protect []string, stderr io.Writer) (*blocklist.Set, error) {
-	set, stats, err := cli.BuildSet(ctx, store.Config{
+	set, stats, err := local.BuildSet(ctx, store.Config{
 		Lists:   []store.List{tested},
 		Protect: protect,
 		Filter:  blocklist.Filter{Kind: "sized", Family: "double"},

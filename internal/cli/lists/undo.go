@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"spamgate/internal/cli"
+	"spamgate/internal/cli/local"
 	"spamgate/internal/listfiles"
 	"spamgate/internal/managed"
 	"spamgate/internal/term"
@@ -50,14 +50,14 @@ Exit codes: 0 undone; 2 an error, and nothing has changed.`,
 // undoReport is the output of undo.
 type undoReport struct {
 	managed.Result
-	Gate *cli.Answer `json:"gate,omitempty"`
+	Gate *local.Answer `json:"gate,omitempty"`
 }
 
 func listsUndo(s *session, change, why string) error {
 	if ran, err := s.asOwner(); ran || err != nil {
 		return err
 	}
-	gate := cli.DialGate(s.config)
+	gate := local.DialGate(s.config)
 	defer gate.Close()
 	r, err := editorOf(s.config, gate).Undo(s, change, managed.Options{DryRun: s.dryRun, Why: why})
 	if err != nil {

@@ -17,6 +17,7 @@ import (
 	"spamgate/blocklist/hits"
 	"spamgate/internal/admin"
 	"spamgate/internal/cli"
+	"spamgate/internal/cli/local"
 	"spamgate/internal/config"
 	"spamgate/internal/listfiles"
 	"spamgate/internal/report"
@@ -121,7 +122,7 @@ func (u *unusedRun) run(ctx context.Context, names []string, since time.Time) er
 // unusedFrom returns the source of unused entries: the running gate, or else what the last
 // gate stored on disk.
 func unusedFrom(ctx context.Context, c *config.Config, stderr io.Writer) (ask unusedSource, from string, end func(), err error) {
-	gate := cli.DialGate(c)
+	gate := local.DialGate(c)
 	if gate.Client != nil {
 		return gate.Client.Unused, "the running gate", gate.Close, nil
 	}

@@ -13,7 +13,6 @@ import (
 
 	"spamgate/blocklist/bloom"
 	"spamgate/hashfamily"
-	"spamgate/internal/admin"
 	"spamgate/internal/cli"
 	"spamgate/internal/words"
 )
@@ -28,11 +27,13 @@ type planFlags struct {
 	family  string
 	json    bool
 	svg     string
+	draw    func(io.Writer, *Report) error
 }
 
-// NewCommand returns the command that calculates n, p, m and k.
-func NewCommand() *cobra.Command {
-	var f planFlags
+// NewCommand returns the command that calculates n, p, m and k. If draw is not nil, the command has
+// the flag --svg for the picture that draw writes.
+func NewCommand(draw func(io.Writer, *Report) error) *cobra.Command {
+	f := planFlags{draw: draw}
 	cmd := &cobra.Command{
 		Use:   "plan",
 		Short: "Calculate size, hashes and error rate of a Bloom filter",
@@ -80,15 +81,10 @@ of two, KB, MB, GB, TB powers of ten, B is a byte.
                                independent_hashes at best and their rate
                                expected_fpr; resembling names have more
   table                        hashes, the columns; rows of bits_per_entry, fpr
-                               (one for each of hashes), best_hashes, best_fpr
-
---svg draws the rate against n into FILE, which is created or replaced only when
-the picture is complete. With - the picture goes to standard output in place of
-the text.`,
+                               (one for each of hashes), best_hashes, best_fpr`,
 		Example: `  spamgate plan --entries 10M --fpr 0.01%
   spamgate plan --memory 32MiB --hashes 11
   spamgate plan --entries 1e9 --memory 18MB
-  spamgate plan --entries 1e6 --fpr 1/1000 --svg rates.svg
   spamgate plan --entries 1M --fpr 0.1% --family seeded:42
   spamgate plan --entries 1e6 --bits 2^24 --json | jq .fpr`,
 		Args:         cobra.NoArgs,
@@ -118,7 +114,9 @@ the text.`,
 	cmd.Flags().Var(&f.memory, "memory", "the number of bits as a size, such as 32MiB")
 	cmd.Flags().StringVar(&f.family, "family", "", "plan for a hash family, by `NAME`")
 	cmd.Flags().BoolVar(&f.json, "json", false, "print a JSON object")
-	cmd.Flags().StringVar(&f.svg, "svg", "", "draw the rate against n into `FILE` (- is standard output)")
+	if draw != nil {
+		cmd.Flags().StringVar(&f.svg, "svg", "", "draw the rate against n into `FILE` (- is standard output)")
+	}
 	cli.NameErrors(cmd)
 	return cmd
 }
@@ -133,13 +131,13 @@ func (f *planFlags) run(cmd *cobra.Command) error {
 	case f.svg == "-" && f.json:
 		return errors.New("--svg - and --json both go to standard output: name a file for the picture")
 	case f.svg == "-":
-		return report.draw(cmd.OutOrStdout())
+		return f.draw(cmd.OutOrStdout(), report)
 	case cmd.Flags().Changed("svg"):
 		target, perm, err := cli.CheckTarget("--svg", f.svg)
 		if err != nil {
 			return err
 		}
-		_, err = cli.ReplaceFile(cmd.Context(), target, perm, func(w io.Writer) (int64, error) { return 0, report.draw(w) })
+		_, err = cli.ReplaceFile(cmd.Context(), target, perm, func(w io.Writer) (int64, error) { return 0, f.draw(w, report) })
 		if err != nil {
 			return err
 		}
@@ -151,7 +149,7 @@ func (f *planFlags) run(cmd *cobra.Command) error {
 }
 
 // report plans what the flags ask for.
-func (f *planFlags) report() (*planReport, error) {
+func (f *planFlags) report() (*Report, error) {
 	w := bloom.PlanRequest{Entries: f.entries.Value, FPR: f.fpr.Value, Bits: f.bits.Value, Hashes: int(f.hashes.Value)}
 	if f.memory.Text != "" {
 		if f.bits.Text != "" && f.bits.Value != f.memory.Value {
@@ -182,7 +180,7 @@ func (f *planFlags) report() (*planReport, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newPlanReport(plan, asked, spec)
+	return newReport(plan, asked, spec)
 }
 
 // name returns the flag of a quantity.
@@ -204,10 +202,10 @@ func (f *planFlags) name(q bloom.Quantity) string {
 	return "--bits (or --memory)"
 }
 
-// planReport is what "plan" says. Its JSON form is described in the help.
-type planReport struct {
+// Report is what "plan" says. Its JSON form is described in the help.
+type Report struct {
 	Entries      uint64       `json:"entries"`
-	FPR          admin.Rate   `json:"fpr"`
+	FPR          *float64     `json:"fpr"` // nil: it cannot be predicted
 	FPRExact     bool         `json:"fpr_exact"`
 	Family       *string      `json:"family"`
 	Bits         uint64       `json:"bits"`
@@ -235,17 +233,20 @@ type planClassic struct {
 	ExpectedFPR       float64 `json:"expected_fpr"`
 }
 
-func newPlanReport(p bloom.Plan, asked bloom.PlanRequest, spec *hashfamily.Spec) (*planReport, error) {
+func newReport(p bloom.Plan, asked bloom.PlanRequest, spec *hashfamily.Spec) (*Report, error) {
 	acting := p // with the functions that act independently
 	if spec != nil {
 		acting.Hashes = spec.Independent(p.Hashes)
 	}
-	r := &planReport{
-		Entries: p.Entries, FPR: admin.Rate(rate(spec, p)), FPRExact: bloom.Exact(acting.Hashes, float64(p.Entries)) && (spec == nil || spec.Excess(p.Bits, p.Hashes, acting.Fill()) == 0), Bits: p.Bits, Hashes: p.Hashes,
+	r := &Report{
+		Entries: p.Entries, FPRExact: bloom.Exact(acting.Hashes, float64(p.Entries)) && (spec == nil || spec.Excess(p.Bits, p.Hashes, acting.Fill()) == 0), Bits: p.Bits, Hashes: p.Hashes,
 		MemoryBytes: p.MemoryBytes(), MemoryMiB: float64(p.MemoryBytes()) / (1 << 20),
 		BitsPerEntry: p.BitsPerEntry(), Fill: acting.Fill(), FPRBound: acting.FPRBound(),
 		IdealHashes: p.OptimalHashes(), LeastBits: acting.LeastBits(), IdealBits: acting.LeastBits() / math.Ln2,
 		Table: newRateTable(p), asked: asked, spec: spec,
+	}
+	if fpr := rate(spec, p); !math.IsNaN(fpr) {
+		r.FPR = &fpr
 	}
 	if spec != nil {
 		name := spec.String()
@@ -266,7 +267,7 @@ func newPlanReport(p bloom.Plan, asked bloom.PlanRequest, spec *hashfamily.Spec)
 	return r, nil
 }
 
-func (r *planReport) printJSON(w io.Writer) error {
+func (r *Report) printJSON(w io.Writer) error {
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")
 	if err := e.Encode(r); err != nil {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"encoding/xml"
 	"errors"
 	"fmt"
 	"io"
@@ -21,7 +20,7 @@ import (
 // runPlan runs "spamgate plan".
 func runPlan(args ...string) (string, error) {
 	var out bytes.Buffer
-	cmd := NewCommand()
+	cmd := NewCommand(nil)
 	cmd.SilenceErrors = true
 	cmd.SetOut(&out)
 	cmd.SetErr(io.Discard)
@@ -43,12 +42,12 @@ func TestPlanWaysToTheSame(t *testing.T) {
 			t.Errorf("%v: %v", args, err)
 			continue
 		}
-		var r planReport
+		var r Report
 		if err := json.Unmarshal([]byte(out), &r); err != nil {
 			t.Fatalf("%v: %v\n%s", args, err, out)
 		}
-		if r.Entries != 1_000_000 || r.Bits != 20_000_000 || r.Hashes != 10 || math.Abs(float64(r.FPR)-0.0000889) > 5e-8 || r.MemoryBytes != 2_500_000 ||
-			r.BitsPerEntry != 20 || math.Abs(r.Fill-0.393469) > 1e-6 || r.FPRBound < float64(r.FPR) || r.Classic != nil {
+		if r.Entries != 1_000_000 || r.Bits != 20_000_000 || r.Hashes != 10 || math.Abs(*r.FPR-0.0000889) > 5e-8 || r.MemoryBytes != 2_500_000 ||
+			r.BitsPerEntry != 20 || math.Abs(r.Fill-0.393469) > 1e-6 || r.FPRBound < *r.FPR || r.Classic != nil {
 			t.Errorf("%v: %+v", args, r)
 		}
 	}
@@ -64,7 +63,7 @@ func TestPlanJSON(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &object); err != nil {
 		t.Fatal(err)
 	}
-	help := NewCommand().Long
+	help := NewCommand(nil).Long
 	for _, name := range []string{"entries", "fpr", "fpr_exact", "family", "bits", "hashes", "fpr_asked", "memory_bytes", "memory_mib", "bits_per_entry", "fill",
 		"fpr_bound", "ideal_hashes", "ideal_bits", "least_bits", "classic", "table"} {
 		if _, ok := object[name]; !ok || !strings.Contains(help, name) {
@@ -116,39 +115,9 @@ func TestPlanTable(t *testing.T) {
 	}
 }
 
-// TestPlanPicture wants a picture, all XML, wherever the plan lies.
-func TestPlanPicture(t *testing.T) {
-	for _, args := range [][]string{
-		nil,
-		{"--entries=1", "--bits=1"},
-		{"--entries=1", "--bits=2^53"},
-		{"--entries=2^53", "--bits=1"},
-		{"--entries=1e12", "--fpr=1e-290"},
-		{"--entries=1", "--bits=2^53", "--hashes=1000"},
-		{"--bits=2^28", "--entries=121570", "--hashes=11"},
-		{"--entries=5", "--fpr=99.9999999999%"},
-	} {
-		svg, err := runPlan(append(args, "--svg=-")...)
-		if err != nil {
-			t.Errorf("%v: %v", args, err)
-			continue
-		}
-		for d := xml.NewDecoder(strings.NewReader(svg)); ; {
-			if _, err := d.Token(); errors.Is(err, io.EOF) {
-				break
-			} else if err != nil {
-				t.Fatalf("%v: %v", args, err)
-			}
-		}
-		if strings.Contains(svg, "NaN") || strings.Contains(svg, "Inf") {
-			t.Errorf("%v: a coordinate that is no number", args)
-		}
-	}
-}
-
 func TestPlanOutputFails(t *testing.T) {
-	for _, args := range [][]string{{}, {"--json"}, {"--svg=-"}} {
-		cmd := NewCommand()
+	for _, args := range [][]string{{}, {"--json"}} {
+		cmd := NewCommand(nil)
 		cmd.SilenceErrors = true
 		cmd.SetOut(brokenWriter{})
 		cmd.SetArgs(args)
@@ -161,12 +130,12 @@ func TestPlanOutputFails(t *testing.T) {
 func TestPlanNumbers(t *testing.T) {
 	for _, c := range []struct{ got, want string }{
 		{decimals(2285.526, 2), "2,285.53"}, {decimals(0, 2), "0.00"}, {decimals(0.00123, 2), "1.23e-3"}, {decimals(33554432, 0), "33,554,432"}, {decimals(2.5e12, 2), "2.50e12"},
-		{rateText(0.0000889), "8.89e-5"}, {rateText(0.25), "0.25"}, {rateText(1), "1"}, {rateText(0), "below 1e-300"}, {rateText(1e-300), "1.00e-300"},
+		{RateText(0.0000889), "8.89e-5"}, {RateText(0.25), "0.25"}, {RateText(1), "1"}, {RateText(0), "below 1e-300"}, {RateText(1e-300), "1.00e-300"},
 		{cellText(0.0000889), "8.9e-5"}, {cellText(0.01), "0.010"}, {cellText(0), "<1e-99"}, {cellText(0.00099999), "1.0e-3"}, {cellText(1), "1.0"},
 		{oneIn(1.0 / 2048), "2,048"}, {oneIn(0.8), "1.2"}, {oneIn(1e-26), "1.0e26"},
 		{ratioText(9.592955), "9.593"}, {ratioText(2208.07), "2208"}, {ratioText(268435456), "2.7e8"}, {ratioText(9999.7), "1.0e4"}, {ratioText(0.144), "0.144"}, {ratioText(1.1e-16), "1e-16"},
 		{memoryText(1 << 28), "32.00 MiB (33,554,432 bytes)"}, {memoryText(0), "0 bytes"}, {memoryText(3), "1 byte"}, {memoryText(8 << 33), "8.00 GiB (8,192.00 MiB)"},
-		{memoryText(80), "10 bytes (9.54e-6 MiB)"}, {shortCount(5_000_000), "5M"}, {shortCount(2.5e9), "2.5G"}, {shortCount(7), "7"},
+		{memoryText(80), "10 bytes (9.54e-6 MiB)"},
 	} {
 		if c.got != c.want {
 			t.Errorf("%q, want %q", c.got, c.want)
@@ -201,13 +170,6 @@ func TestPlanningDocument(t *testing.T) {
 	}
 	if commands < 5 {
 		t.Errorf("%d commands found: is the document still written as the test reads it?", commands)
-	}
-	picture, err := os.ReadFile("../../../docs/planning.svg")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got, err := runPlan("--svg", "-"); err != nil || got != string(picture) {
-		t.Errorf("docs/planning.svg is not what spamgate plan --svg docs/planning.svg writes, %v: run it again", err)
 	}
 }
 
@@ -249,11 +211,11 @@ func TestPlanTripleHashing(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%v: %v", c.args, err)
 		}
-		var r planReport
+		var r Report
 		if err := json.Unmarshal([]byte(out), &r); err != nil {
 			t.Fatal(err)
 		}
-		if r.Bits < c.least || r.Bits > c.most || float64(r.FPR) > *r.FPRAsked {
+		if r.Bits < c.least || r.Bits > c.most || *r.FPR > *r.FPRAsked {
 			t.Errorf("%v: %d bits and a rate of %v, want %d to %d", c.args, r.Bits, r.FPR, c.least, c.most)
 		}
 	}

@@ -13,7 +13,7 @@ import (
 )
 
 // printText prints the plan for people, up to 80 columns wide.
-func (r *planReport) printText(w io.Writer) error {
+func (r *Report) printText(w io.Writer) error {
 	var b bytes.Buffer
 	if r.asked == (bloom.PlanRequest{}) {
 		b.WriteString("The classic filter, since no flag says otherwise: --bits 2^28 --hashes 11.\n" +
@@ -30,7 +30,7 @@ func (r *planReport) printText(w io.Writer) error {
 }
 
 // printAnswer prints the measures.
-func (r *planReport) printAnswer(b *bytes.Buffer) {
+func (r *Report) printAnswer(b *bytes.Buffer) {
 	line := func(symbol, name, value string, given bool) {
 		if given {
 			value += "  (given)"
@@ -42,10 +42,10 @@ func (r *planReport) printAnswer(b *bytes.Buffer) {
 		line("", "hash family", *r.Family, true)
 	}
 	rate := "not predicted: it depends on the keys alone"
-	if fpr := float64(r.FPR); !math.IsNaN(fpr) {
-		rate = rateText(fpr)
-		if fpr > 0 {
-			rate += ", one lookup of an absent key in " + oneIn(fpr)
+	if r.FPR != nil {
+		rate = RateText(*r.FPR)
+		if *r.FPR > 0 {
+			rate += ", one lookup of an absent key in " + oneIn(*r.FPR)
 		}
 	}
 	line("p", "false positive rate", rate, false)
@@ -59,24 +59,24 @@ func (r *planReport) printAnswer(b *bytes.Buffer) {
 	line("m/n", "bits per entry", decimals(r.BitsPerEntry, 3), false)
 	line("", "ideal k for this", decimals(r.IdealHashes, 2), false)
 	line("", "fill at n", decimals(100*r.Fill, 1)+"% of the bits set", false)
-	line("", "stricter bound", rateText(r.FPRBound)+" for p (n + ½ entries, m - 1 bits)", false)
+	line("", "stricter bound", RateText(r.FPRBound)+" for p (n + ½ entries, m - 1 bits)", false)
 	line("", "m if k were ideal", text.Number(uint64(math.Ceil(r.IdealBits)))+" bits", false)
 	line("", "least of any filter", memoryText(r.LeastBits), false)
 }
 
 // printNotes says what the formulas do not.
-func (r *planReport) printNotes(b *bytes.Buffer) {
+func (r *Report) printNotes(b *bytes.Buffer) {
 	if r.Classic != nil {
 		fmt.Fprintf(b, "\nThis is the classic filter, whose %d hashes are not independent: PJW and ELF are\n"+
 			"one function, and BP sees the last four bytes of a key alone. So p is at best\n"+
 			"that of %d hashes, here %s, one in %s.\n",
-			r.Hashes, r.Classic.IndependentHashes, rateText(r.Classic.ExpectedFPR), oneIn(r.Classic.ExpectedFPR))
+			r.Hashes, r.Classic.IndependentHashes, RateText(r.Classic.ExpectedFPR), oneIn(r.Classic.ExpectedFPR))
 	}
 	if r.Classic != nil || r.spec != nil && !r.spec.AnyKeys() {
 		fmt.Fprintf(b, "\nNames that resemble each other, such as numbered ones, pass these hashes more\n"+
 			"often: up to tens of times. spamgate lists stats measures it with your lists.\n")
 	}
-	if r.FPRExact && float64(r.FPR) > rateAt(r.BitsPerEntry, r.Hashes)*1.001 {
+	if r.FPRExact && r.FPR != nil && *r.FPR > rateAt(r.BitsPerEntry, r.Hashes)*1.001 {
 		fmt.Fprintf(b, "\nThe table has the textbook's rates, which are too low for so few entries.\n")
 	}
 	if r.asked.Hashes == 0 && r.IdealHashes > bloom.MaxPlanHashes+1 {
@@ -116,8 +116,8 @@ func exponent(v float64, digits int) string {
 	return mantissa + "e" + strconv.Itoa(n)
 }
 
-// rateText formats a rate with three digits.
-func rateText(p float64) string {
+// RateText formats a rate with three digits.
+func RateText(p float64) string {
 	switch {
 	case p == 0:
 		return "below 1e-300"
@@ -174,5 +174,5 @@ func memoryText(bits float64) string {
 	case bytes == 1:
 		return "1 byte"
 	}
-	return decimals(bytes, 0) + " bytes (" + rateText(mib) + " MiB)"
+	return decimals(bytes, 0) + " bytes (" + RateText(mib) + " MiB)"
 }

@@ -51,7 +51,7 @@ such as lists find found nothing, or health found something wrong; 2 an error.`,
 		hashes.NewCommand(),
 		health.NewCommand(),
 		lists.NewCommand(),
-		plan.NewCommand(),
+		plan.NewCommand(nil),
 		why.NewCommand(),
 		cli.NewVersionCommand(),
 	)

@@ -38,7 +38,7 @@ as with SIGTERM. If the new process fails to start, this one continues.`,
 		stderr := logging.NewWriter(cmd.ErrOrStderr())
 		defer stderr.Close()
 		if err := gate.Serve(cmd.Context(), *file, stderr); err != nil {
-			cli.PrintError(stderr, err)
+			cli.PrintError(stderr, cmd.Root().Name(), err)
 			return cli.ErrReported
 		}
 		return nil

@@ -12,7 +12,7 @@ import (
 	"spamgate/blocklist/sender"
 	"spamgate/blocklist/verdict"
 	"spamgate/internal/check"
-	"spamgate/internal/cli"
+	"spamgate/internal/cli/local"
 	"spamgate/internal/config"
 	"spamgate/internal/mailwhy"
 	"spamgate/internal/term"
@@ -81,7 +81,7 @@ func (a *answer) askNow(ctx context.Context, c *config.Config, stderr io.Writer)
 
 // openEngine returns what says what would happen now, by the lists on disk.
 func openEngine(ctx context.Context, c *config.Config, stderr io.Writer) (*check.Engine, error) {
-	set, err := cli.ReadLists(ctx, c, stderr)
+	set, err := local.ReadLists(ctx, c, stderr)
 	if err != nil {
 		return nil, err
 	}

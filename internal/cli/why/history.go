@@ -14,6 +14,7 @@ import (
 
 	"spamgate/internal/admin"
 	"spamgate/internal/cli"
+	"spamgate/internal/cli/local"
 	"spamgate/internal/config"
 	"spamgate/internal/decisions"
 	"spamgate/internal/fleetsearch"
@@ -59,7 +60,7 @@ func askHistory(ctx context.Context, c *config.Config, o options, q mailwhy.Quer
 			if len(all.Decisions) == 0 && !all.Whole() {
 				k.err = errors.New(all.Answered())
 			}
-		case !errors.Is(err, admin.ErrNoFleet) && !cli.IsTooOld(err):
+		case !errors.Is(err, admin.ErrNoFleet) && !local.IsTooOld(err):
 			k.err = err
 		}
 	}
@@ -141,18 +142,18 @@ type histories struct {
 
 // openHistory opens the history. It returns nil if there is none.
 func openHistory(c *config.Config, file string) (*histories, error) {
-	h, err := cli.AskHistory(c)
-	if errors.Is(err, cli.ErrNoHistory) {
+	h, err := local.AskHistory(c)
+	if errors.Is(err, local.ErrNoHistory) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
 	if h == nil {
-		if child, err := cli.CommandAsOwner(c.State.Dir); child != nil || err != nil {
+		if child, err := local.CommandAsOwner(c.State.Dir); child != nil || err != nil {
 			return &histories{find: asOwner(c, file), end: func() {}}, err
 		}
-		if h, err = cli.ReadHistory(c); err != nil {
+		if h, err = local.ReadHistory(c); err != nil {
 			return nil, err
 		}
 	}
@@ -179,7 +180,7 @@ func openHistory(c *config.Config, file string) (*histories, error) {
 func (w wanted) query(c *config.Config) (q decisions.Query, err error) {
 	q = decisions.Query{ID: w.id, Since: w.since, Limit: w.most}
 	if w.address != "" {
-		q.Address, err = cli.ShownAddress(c, w.address)
+		q.Address, err = local.ShownAddress(c, w.address)
 	}
 	return q, err
 }
@@ -198,7 +199,7 @@ func asOwner(c *config.Config, file string) find {
 		if !w.since.IsZero() {
 			args = append(args, "--since", time.Since(w.since).Round(time.Second).String())
 		}
-		cmd, err := cli.CommandAsOwner(c.State.Dir, args...)
+		cmd, err := local.CommandAsOwner(c.State.Dir, args...)
 		if cmd == nil || err != nil {
 			return page, errors.Join(err, errors.New("the state directory has another owner now"))
 		}

@@ -14,6 +14,7 @@ import (
 
 	"spamgate/internal/check"
 	"spamgate/internal/cli"
+	"spamgate/internal/cli/local"
 	"spamgate/internal/config"
 	"spamgate/internal/logging"
 	"spamgate/internal/mailwhy"
@@ -123,7 +124,7 @@ func run(ctx context.Context, cmd *cobra.Command, o options, asked string) error
 		return context.Cause(ctx)
 	}
 	if k.err != nil {
-		fmt.Fprintf(stderr, "spamgate: the history of decisions cannot be asked, or not wholly: %v\n", cli.HistoryError(k.err))
+		fmt.Fprintf(stderr, "spamgate: the history of decisions cannot be asked, or not wholly: %v\n", local.HistoryError(k.err))
 	}
 	dns := onlyDNS(c)
 	if k.found > 0 && unread != nil && len(read) == 0 {

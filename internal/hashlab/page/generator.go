@@ -9,7 +9,7 @@ const (
 	// beginning begins each page, and generator is the tag in its head that names
 	// this program. A test checks that the template has both.
 	beginning = "<!DOCTYPE html>\n"
-	generator = `<meta name="generator" content="spamgate hashes compare">`
+	generator = `<meta name="generator" content="hashlab compare">`
 
 	// headBytes is how many bytes are searched for the generator: it is the second
 	// tag of the head, before the style.

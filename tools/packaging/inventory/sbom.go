@@ -3,6 +3,7 @@ package main
 import (
 	"debug/buildinfo"
 	"io"
+	"path"
 	"strings"
 	"time"
 
@@ -17,7 +18,7 @@ func writeSBOM(w io.Writer, info *buildinfo.BuildInfo, modules []module, version
 	bom.Metadata = &cdx.Metadata{
 		Timestamp: date.Format(time.RFC3339),
 		Component: &cdx.Component{
-			BOMRef: root, Type: cdx.ComponentTypeApplication, Name: "spamgate", Version: version, PackageURL: root,
+			BOMRef: root, Type: cdx.ComponentTypeApplication, Name: path.Base(info.Path), Version: version, PackageURL: root,
 			Properties: &[]cdx.Property{
 				{Name: "go:version", Value: info.GoVersion},
 				{Name: "go:os", Value: goos},

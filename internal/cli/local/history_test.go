@@ -1,4 +1,4 @@
-package cli
+package local
 
 import (
 	"errors"
@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"spamgate/internal/admin"
+	"spamgate/internal/cli"
 	"spamgate/internal/config"
 	"spamgate/internal/logging"
 )
@@ -16,7 +17,7 @@ func TestHistoryError(t *testing.T) {
 	if err := HistoryError(old); !strings.Contains(err.Error(), "spamgate handover") {
 		t.Error(err)
 	}
-	for _, err := range []error{nil, ErrNo, &admin.Error{Status: 400, Code: "bad_request", Text: "x"}} {
+	for _, err := range []error{nil, cli.ErrNo, &admin.Error{Status: 400, Code: "bad_request", Text: "x"}} {
 		if got := HistoryError(err); !errors.Is(got, err) {
 			t.Errorf("%v: %v", err, got)
 		}

@@ -1,4 +1,4 @@
-package hashes
+package lab
 
 import (
 	"bytes"
@@ -26,7 +26,7 @@ func labReport() *hashlab.Report {
 	}
 }
 
-// runCompare runs "hashes compare" with another laboratory.
+// runCompare runs "hashlab compare" with another laboratory.
 func runCompare(ctx context.Context, run func(context.Context, hashlab.Options) (*hashlab.Report, error), args ...string) (stdout, stderr string, err error) {
 	var out, errs bytes.Buffer
 	cmd := (&comparison{run: run}).command()
@@ -100,7 +100,7 @@ func TestCompareForms(t *testing.T) {
 }
 
 // oldPage is the begin of a page of an earlier run.
-const oldPage = "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta name=\"generator\" content=\"spamgate hashes compare\">\n"
+const oldPage = "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta name=\"generator\" content=\"hashlab compare\">\n"
 
 // TestCompareInterrupted ends the context in the laboratory. What is done is to
 // be printed, the exit code to be an error's, and files to be as they were.
@@ -162,9 +162,8 @@ func TestCompareChecksFirst(t *testing.T) {
 		{"in a folder that exists", []string{"--pictures", filepath.Join(short, "new")}},
 		{"not a folder", []string{"--pictures", short}},
 		{"name one with --pictures FOLDER", []string{"--pictures", ""}},
-		{`--seed "-1": want a whole number from 0 to 18446744073709551615`, []string{"--seed", "-1"}},
-		{`--seed "text": want a whole number`, []string{"--seed", "text"}},
-		{`--full "maybe": want true or false`, []string{"--full=maybe"}},
+		{`"--seed" flag: use a whole number from 0 to 18446744073709551615`, []string{"--seed", "-1"}},
+		{`"--seed" flag: use a whole number`, []string{"--seed", "text"}},
 		{`"surplus" is too much`, []string{"surplus"}},
 		{"no file to read", []string{"--corpus", ""}},
 		{"--corpus - is given twice", []string{"--corpus", "-", "--corpus", "-"}},

@@ -1,4 +1,4 @@
-package plan
+package lab
 
 import (
 	"errors"
@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/spf13/cobra"
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
@@ -15,6 +16,7 @@ import (
 
 	"spamgate/blocklist/bloom"
 	"spamgate/internal/chart"
+	"spamgate/internal/cli/plan"
 	"spamgate/internal/text"
 )
 
@@ -25,25 +27,39 @@ const (
 	planPoints = 400 // of each curve
 )
 
-// draw draws the rate against the entries, from none to twice those of the plan,
+// newPlanCommand returns the command "plan" of spamgate with a picture.
+func newPlanCommand() *cobra.Command {
+	cmd := plan.NewCommand(drawPlan)
+	cmd.Short = "Plan a Bloom filter as spamgate plan does, and draw its rates"
+	cmd.Long += `
+
+--svg draws the rate against n into FILE, which is created or replaced only when
+the picture is complete. With - the picture goes to standard output in place of
+the text.`
+	cmd.Example = `  hashlab plan --entries 1e6 --fpr 1/1000 --svg rates.svg
+  hashlab plan --bits 2^28 --hashes 11 --svg - > classic.svg`
+	return cmd
+}
+
+// drawPlan draws the rate against the entries, from none to twice those of the plan,
 // for the planned bits and a few numbers of hashes.
-func (r *planReport) draw(w io.Writer) error {
-	if math.IsNaN(float64(r.FPR)) {
+func drawPlan(w io.Writer, r *plan.Report) error {
+	if r.FPR == nil {
 		return errors.New("--svg: the rate of this family cannot be predicted, so there is no curve to draw")
 	}
 	p := chart.New(fmt.Sprintf("False positives of a Bloom filter of %s bits", text.Number(r.Bits)),
 		"entries n", "false positive rate")
-	low := lowestPower(float64(r.FPR))
+	low := lowestPower(*r.FPR)
 	grid := plotter.NewGrid()
 	grid.Vertical, grid.Horizontal = chart.Guide(), chart.Guide()
 	p.Add(grid)
 	end := 2 * float64(r.Entries)
-	for i, k := range r.pictureHashes() {
-		curve := r.curve(k, end, math.Pow10(low))
-		if len(curve) < 2 {
+	for i, k := range pictureHashes(r) {
+		points := curve(r.Bits, k, end, math.Pow10(low))
+		if len(points) < 2 {
 			continue // too low for the picture
 		}
-		line, err := plotter.NewLine(curve)
+		line, err := plotter.NewLine(points)
 		if err != nil {
 			return fmt.Errorf("drawing the curve for k = %d: %w", k, err)
 		}
@@ -55,14 +71,14 @@ func (r *planReport) draw(w io.Writer) error {
 		}
 		p.Legend.Add(name, line)
 	}
-	if r.FPR > 0 {
-		point, err := plotter.NewScatter(plotter.XYs{{X: float64(r.Entries), Y: float64(r.FPR)}})
+	if *r.FPR > 0 {
+		point, err := plotter.NewScatter(plotter.XYs{{X: float64(r.Entries), Y: *r.FPR}})
 		if err != nil {
 			return fmt.Errorf("drawing the plan: %w", err)
 		}
 		point.GlyphStyle = draw.GlyphStyle{Color: chart.Colour(0), Radius: vg.Points(4), Shape: draw.CircleGlyph{}}
 		p.Add(point)
-		p.Legend.Add(fmt.Sprintf("plan: %s at n = %s", rateText(float64(r.FPR)), text.Number(r.Entries)), point)
+		p.Legend.Add(fmt.Sprintf("plan: %s at n = %s", plan.RateText(*r.FPR), text.Number(r.Entries)), point)
 	}
 	// Now that all is added, which widens the axes.
 	p.X.Min, p.X.Max = 0, end
@@ -84,7 +100,7 @@ func lowestPower(rate float64) int {
 
 // pictureHashes returns the k of the curves: the planned one, half and twice of it, one, and
 // the effective number of the classic filter's hashes.
-func (r *planReport) pictureHashes() []int {
+func pictureHashes(r *plan.Report) []int {
 	others := []int{(r.Hashes + 1) / 2, min(2*r.Hashes, bloom.MaxPlanHashes), 1}
 	if r.Classic != nil {
 		others = append(others, r.Classic.IndependentHashes)
@@ -101,17 +117,17 @@ func (r *planReport) pictureHashes() []int {
 // curve returns the rate for k hashes up to end entries. The points have equal distances, but
 // are denser before the first, where the rate falls most. Of the points below low, where the
 // picture ends, it keeps the last one, so that the line reaches the edge.
-func (r *planReport) curve(k int, end, low float64) plotter.XYs {
+func curve(bits uint64, k int, end, low float64) plotter.XYs {
 	step := end / planPoints
-	var curve plotter.XYs
+	var points plotter.XYs
 	add := func(n float64) {
-		at := plotter.XY{X: n, Y: bloom.FPR(r.Bits, k, n)}
+		at := plotter.XY{X: n, Y: bloom.FPR(bits, k, n)}
 		switch {
 		case at.Y == 0: // has no logarithm
 		case at.Y < low:
-			curve = plotter.XYs{at}
+			points = plotter.XYs{at}
 		default:
-			curve = append(curve, at)
+			points = append(points, at)
 		}
 	}
 	for i := planPoints / 4; i > 0; i-- {
@@ -120,7 +136,7 @@ func (r *planReport) curve(k int, end, low float64) plotter.XYs {
 	for i := 1; i <= planPoints; i++ {
 		add(step * float64(i))
 	}
-	return curve
+	return points
 }
 
 // countTicks labels an axis with counts as --entries reads them: 5M for

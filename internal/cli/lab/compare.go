@@ -1,10 +1,11 @@
-package hashes
+package lab
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -24,12 +25,12 @@ import (
 	"spamgate/internal/version"
 )
 
-// comparison is a call of "hashes compare".
+// comparison is a call of "hashlab compare".
 type comparison struct {
 	families, corpora     []string
 	indices, from         string
 	asList, full          bool
-	seed                  uint64
+	seed                  cli.NumberFlag[uint64]
 	asJSON, asCSV         bool
 	pagePath, pictureRoot string
 	resultPath            string
@@ -38,7 +39,7 @@ type comparison struct {
 	run func(context.Context, hashlab.Options) (*hashlab.Report, error)
 }
 
-func newHashesCompareCommand() *cobra.Command {
+func newCompareCommand() *cobra.Command {
 	return (&comparison{run: measure}).command()
 }
 
@@ -110,15 +111,15 @@ others. A file that is read is never replaced.
 Ctrl-C ends the measurements and prints the results so far, marked as
 interrupted, with exit code 2; files stay as they were. A second Ctrl-C ends the
 command at once.`,
-		Example: `  spamgate hashes compare
+		Example: `  hashlab compare
   seq -f user%g@example.com 5000 > keys.txt
-  spamgate hashes compare --corpus keys.txt --family weighted:5,7
-  spamgate hashes compare --corpus keys.txt --as-list --json > report.json
+  hashlab compare --corpus keys.txt --family weighted:5,7
+  hashlab compare --corpus keys.txt --as-list --json > report.json
   ./my-hashes < keys.txt > numbers.txt
-  spamgate hashes compare --corpus keys.txt --indices numbers.txt
-  seq 5000 | spamgate hashes compare --corpus - --csv > report.csv
-  spamgate hashes compare --full --html hashes.html --results full.json.gz
-  spamgate hashes compare --from full.json.gz --pictures pictures/`,
+  hashlab compare --corpus keys.txt --indices numbers.txt
+  seq 5000 | hashlab compare --corpus - --csv > report.csv
+  hashlab compare --full --html hashes.html --results full.json.gz
+  hashlab compare --from full.json.gz --pictures pictures/`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return fmt.Errorf("%s is too much, there are only flags: name a file of keys with --corpus FILE, a family with --family NAME", strconv.Quote(args[0]))
@@ -128,14 +129,14 @@ command at once.`,
 		SilenceUsage: true,
 		RunE:         func(cmd *cobra.Command, _ []string) error { return c.do(cmd) },
 	}
-	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return cli.PlainFlagError("hashes compare", err) })
 	f := cmd.Flags()
 	// Arrays, not slices: the names of families and files hold commas.
 	f.StringArrayVar(&c.families, "family", nil, "a family of that `NAME`, see above (repeatable)")
 	f.StringArrayVar(&c.corpora, "corpus", nil, "a `FILE` of keys, in place of the laboratory's own\n(repeatable); - is standard input")
 	f.StringVar(&c.indices, "indices", "", "a `FILE` with the numbers of a family of your own:\na line for each line of the corpus")
 	f.BoolVar(&c.asList, "as-list", false, "the corpus files are lists: their entries are the keys")
-	f.Uint64Var(&c.seed, "seed", 1, "where random choices begin, a whole `NUMBER`")
+	c.seed = wholeNumber(1, 0, math.MaxUint64)
+	f.Var(&c.seed, "seed", "where random choices begin")
 	f.BoolVar(&c.full, "full", false, "measure longer, and at full size")
 	f.BoolVar(&c.asJSON, "json", false, "print everything as a JSON object")
 	f.BoolVar(&c.asCSV, "csv", false, "print every number as a line of CSV")
@@ -223,7 +224,7 @@ func (c *comparison) again(cmd *cobra.Command, files *compareFiles) error {
 
 // options reads the corpora and checks the names of families.
 func (c *comparison) options(cmd *cobra.Command) (hashlab.Options, error) {
-	o := hashlab.Options{Families: c.families, Seed: c.seed, Full: c.full, Version: labVersion(version.Read())}
+	o := hashlab.Options{Families: c.families, Seed: c.seed.Value, Full: c.full, Version: labVersion(version.Read())}
 	cmd.Flags().Visit(func(f *pflag.Flag) {
 		if !measuringFlags[f.Name] {
 			return

@@ -1,4 +1,4 @@
-package hashes
+package lab
 
 import (
 	"context"
@@ -21,7 +21,7 @@ import (
 // maxAttackKeys bounds --keys: a million take about a minute.
 const maxAttackKeys = 1_000_000
 
-// attackReport is what "hashes attack" prints as JSON.
+// attackReport is what "hashlab attack" prints as JSON.
 type attackReport struct {
 	*hashattack.Result
 
@@ -29,7 +29,7 @@ type attackReport struct {
 	Keyed *hashattack.Keyed `json:"keyed,omitempty"`
 }
 
-// attackFlags are the flags of "hashes attack".
+// attackFlags are the flags of "hashlab attack".
 type attackFlags struct {
 	seed   cli.NumberFlag[uint64]
 	keys   cli.NumberFlag[uint64]
@@ -38,7 +38,7 @@ type attackFlags struct {
 	asJSON bool
 }
 
-func newHashesAttackCommand() *cobra.Command {
+func newAttackCommand() *cobra.Command {
 	flags := newAttackFlags()
 	cmd := &cobra.Command{
 		Use:   "attack TARGET",
@@ -75,13 +75,13 @@ results so far, and writes no file.
 --out writes a list file when all names are found. It replaces only an empty
 file, or one that this command wrote, as its first line says. Any other file is
 an error before the search begins, so that no list is lost.`,
-		Example: `  spamgate hashes attack example.com
-  spamgate hashes attack --out attack.txt --seed 7 example.com
-  spamgate hashes attack --all example.com
-  spamgate hashes attack --json example.com | jq -r '.names[].name'`,
+		Example: `  hashlab attack example.com
+  hashlab attack --out attack.txt --seed 7 example.com
+  hashlab attack --all example.com
+  hashlab attack --json example.com | jq -r '.names[].name'`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return fmt.Errorf("%d targets: give one domain, as in spamgate hashes attack example.com", len(args))
+				return fmt.Errorf("%d targets: give one domain, as in hashlab attack example.com", len(args))
 			}
 			return nil
 		},
@@ -105,17 +105,19 @@ an error before the search begins, so that no list is lost.`,
 
 // newAttackFlags returns the default flags.
 func newAttackFlags() attackFlags {
-	whole := func(value, low, high uint64) cli.NumberFlag[uint64] {
-		parse := func(s string) (uint64, error) {
-			n, err := strconv.ParseUint(s, 10, 64)
-			if err != nil || n < low || n > high {
-				return 0, fmt.Errorf("use a whole number from %d to %d", low, high)
-			}
-			return n, nil
+	return attackFlags{seed: wholeNumber(1, 0, math.MaxUint64), keys: wholeNumber(1000, 1, maxAttackKeys)}
+}
+
+// wholeNumber returns a flag for a whole number, with its default and bounds.
+func wholeNumber(value, low, high uint64) cli.NumberFlag[uint64] {
+	parse := func(s string) (uint64, error) {
+		n, err := strconv.ParseUint(s, 10, 64)
+		if err != nil || n < low || n > high {
+			return 0, fmt.Errorf("use a whole number from %d to %d", low, high)
 		}
-		return cli.NumberFlag[uint64]{Value: value, Text: strconv.FormatUint(value, 10), Name: "NUMBER", Parse: parse}
+		return n, nil
 	}
-	return attackFlags{seed: whole(1, 0, math.MaxUint64), keys: whole(1000, 1, maxAttackKeys)}
+	return cli.NumberFlag[uint64]{Value: value, Text: strconv.FormatUint(value, 10), Name: "NUMBER", Parse: parse}
 }
 
 // runAttack searches, reports and writes the list. What was found before an
@@ -203,7 +205,7 @@ func checkAttackList(path string) (target string, perm fs.FileMode, err error) {
 	case err != nil && !errors.Is(err, io.ErrUnexpectedEOF):
 		return "", 0, fmt.Errorf("--out %s: may not be replaced, since it cannot be read after %d bytes: %w: name another file", path, n, err)
 	}
-	return "", 0, fmt.Errorf("--out %s: there is a file that \"hashes attack\" did not write, and it is not replaced: name a new file, or delete this one first", path)
+	return "", 0, fmt.Errorf("--out %s: there is a file that \"hashlab attack\" did not write, and it is not replaced: name a new file, or delete this one first", path)
 }
 
 // writeAttackList writes the names as a list file.

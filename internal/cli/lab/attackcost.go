@@ -1,4 +1,4 @@
-package hashes
+package lab
 
 import (
 	"bytes"
@@ -14,7 +14,7 @@ import (
 	"spamgate/internal/text"
 )
 
-// costReport is what "hashes attack --all" prints as JSON.
+// costReport is what "hashlab attack --all" prints as JSON.
 type costReport struct {
 	Target string            `json:"target"`
 	Seed   uint64            `json:"seed"`

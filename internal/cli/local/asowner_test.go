@@ -1,4 +1,4 @@
-package cli
+package local
 
 import (
 	"bytes"
@@ -16,6 +16,8 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+
+	"spamgate/internal/cli"
 )
 
 // TestMain lets the tests run this test binary as a command that acts as an owner.
@@ -23,7 +25,7 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "as-owner" {
 		root := &cobra.Command{Use: "test", SilenceErrors: true, SilenceUsage: true}
 		root.AddCommand(asOwnerCommand())
-		os.Exit(Run(context.Background(), root, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+		os.Exit(cli.Run(context.Background(), root, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 	}
 	os.Exit(m.Run())
 }
@@ -33,7 +35,7 @@ func TestMain(m *testing.M) {
 func asOwnerCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "as-owner DIR END", Args: cobra.ExactArgs(2)}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		ctx, stop := Interruptible(cmd)
+		ctx, stop := cli.Interruptible(cmd)
 		defer stop()
 		if ran, err := AsOwner(cmd, args[0]); ran || err != nil {
 			return err
@@ -42,14 +44,14 @@ func asOwnerCommand() *cobra.Command {
 		fmt.Fprintln(cmd.OutOrStdout(), os.Getuid(), os.Geteuid(), os.Getgid(), groups)
 		if args[1] == "signal" {
 			<-ctx.Done()
-			return ErrNo
+			return cli.ErrNo
 		}
 		if _, err := io.Copy(cmd.ErrOrStderr(), cmd.InOrStdin()); err != nil {
 			return err
 		}
 		switch args[1] {
 		case "no":
-			return ErrNo
+			return cli.ErrNo
 		case "error":
 			return errors.New("broken")
 		case "killed":
@@ -57,7 +59,7 @@ func asOwnerCommand() *cobra.Command {
 		}
 		return nil
 	}
-	NameErrors(cmd)
+	cli.NameErrors(cmd)
 	return cmd
 }
 
@@ -85,7 +87,7 @@ func TestAsOwner(t *testing.T) {
 	}{
 		{stranger, "", 0, "54321 54321 12345 []", "input"},
 		{stranger, "no", 1, "54321 54321 12345 []", "input"},
-		{stranger, "error", 2, "54321 54321 12345 []", "inputspamgate: test as-owner: broken\n"},
+		{stranger, "error", 2, "54321 54321 12345 []", "inputtest: as-owner: broken\n"},
 		{stranger, "killed", 2, "54321 54321 12345 []", "input"},
 		{0, "no", 1, "0 0 ", "input"},
 	} {

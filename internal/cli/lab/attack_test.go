@@ -1,4 +1,4 @@
-package hashes
+package lab
 
 import (
 	"bytes"
@@ -15,7 +15,7 @@ import (
 	"spamgate/internal/hashattack"
 )
 
-// attackSet is a list that "hashes attack" wrote, and its names.
+// attackSet is a list that "hashlab attack" wrote, and its names.
 func attackSet(t *testing.T, target string) (list string, names []string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("../../hashattack/testdata/sets", target+".txt"))

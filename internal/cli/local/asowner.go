@@ -1,4 +1,6 @@
-package cli
+// Package local holds what the commands share to ask the gate of this machine: the running
+// one, its lists and its history, and the owner of its files.
+package local
 
 import (
 	"errors"
@@ -13,6 +15,8 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"spamgate/internal/cli"
 )
 
 // AsOwner runs the command line again as the owner of a directory, if this process is root and
@@ -29,7 +33,7 @@ func AsOwner(cmd *cobra.Command, dir string) (ran bool, err error) {
 	if err := runSignalled(again); err != nil {
 		return true, fmt.Errorf("as user %d, who owns %s: %w", again.SysProcAttr.Credential.Uid, dir, err)
 	}
-	return true, exited(again.ProcessState.ExitCode())
+	return true, cli.Exited(again.ProcessState.ExitCode())
 }
 
 // CommandAsOwner returns a command that runs this program with other arguments as the owner of a
@@ -110,18 +114,4 @@ func runSignalled(program *exec.Cmd) error {
 			_ = program.Process.Signal(s) // it may have exited
 		}
 	}
-}
-
-// exited makes a command exit with this code, 0 included. Nothing is printed for it. The code of
-// a program that a signal has ended is -1.
-type exited int
-
-func (e exited) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
-
-// code returns the exit code.
-func (e exited) code() int {
-	if e < 0 {
-		return ExitError
-	}
-	return int(e)
 }
