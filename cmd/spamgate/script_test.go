@@ -1,16 +1,19 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"os"
 	"os/exec"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"spamgate/internal/decisions"
 	"spamgate/internal/defaultconfig"
 )
 
@@ -31,6 +34,7 @@ func TestMain(m *testing.M) {
 //	dns FILE                    starts a name server, see scriptDNS
 //	sign DOMAIN FROM TO         signs a message, see scriptSign
 //	ship                        writes config.toml and lists as they ship
+//	history FILE                puts decisions into the history of ./state: JSON, one a line
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                "testdata/script",
@@ -46,6 +50,7 @@ func TestScripts(t *testing.T) {
 			"says":    scriptSays,
 			"dns":     scriptDNS(t),
 			"sign":    scriptSign,
+			"history": scriptHistory,
 			"ship": func(ts *testscript.TestScript, _ bool, _ []string) {
 				ts.Check(os.WriteFile(ts.MkAbs("config.toml"), []byte(defaultconfig.Config()), 0o644))
 				ts.Check(os.CopyFS(ts.MkAbs("lists"), defaultconfig.Lists()))
@@ -70,6 +75,21 @@ func scriptExits(ts *testscript.TestScript, neg bool, args []string) {
 	if got != want {
 		ts.Fatalf("exit code %d, want %d", got, want)
 	}
+}
+
+func scriptHistory(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: history FILE")
+	}
+	r, err := decisions.Open(decisions.Options{Dir: ts.MkAbs("state/decisions"), Keep: 365 * 24 * time.Hour, MaxBytes: 1 << 30, All: true,
+		Now: func() time.Time { return time.Date(2021, 11, 23, 0, 0, 0, 0, time.UTC) }})
+	ts.Check(err)
+	for line := range strings.Lines(ts.ReadFile(args[0])) {
+		var d decisions.Decision
+		ts.Check(json.Unmarshal([]byte(line), &d))
+		r.Record(&d)
+	}
+	ts.Check(r.Close())
 }
 
 func scriptColumns(ts *testscript.TestScript, neg bool, args []string) {
