@@ -27,10 +27,11 @@ the address of a sender or a recipient, and say in words what happened to it:
 which list and which line decided, and what the lists on disk would do now, as
 check says. The text of a whole refusal, in quotes, does as well as its id.
 
-The answer says how far back the history reaches. With [decisions] record =
-"refused" accepted messages of senders on no list are in the log only. With
-[log] addresses = "hash" an address is found by its hash. With "domain" the
-messages may be those of others at the domain.
+The answer says how far back the history reaches. Only the log has most ids of a
+flood of equal refusals, and with [decisions] record = "refused" the accepted
+messages of senders on no list. With [log] addresses = "hash" an address is
+found by its hash. With "domain" the messages may be those of others at the
+domain.
 
 In a fleet it asks the histories of all gates for an address, and for an id that
 this gate does not know. The answer says which gate had a message, and which

@@ -68,6 +68,9 @@ func (a *answer) printNothing(w io.Writer) {
 		c := a.config.Decisions
 		said = fmt.Sprintf(`Nothing about %s: the history here reaches back to %s; a longer [decisions] keep, or a larger max_bytes, makes it longer.`,
 			what, back.Local().Format(time.DateTime))
+		if a.query.ID != "" {
+			said += " Of equal refusals within a minute the first ten have their ids here, and the log has all."
+		}
 		if c.Record != config.RecordAll {
 			said += ` Accepted messages of senders on no list are in the log only; record = "all" keeps them here.`
 		}
