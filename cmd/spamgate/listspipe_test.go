@@ -41,7 +41,7 @@ func TestListIsPipe(t *testing.T) {
 		{[]string{"add", "new.example", "--reason", "r", "--dry-run"}, cli.ExitOK, wrong},
 		{[]string{"export", "--list", "piped", "--format", "plain"}, cli.ExitError, wrong},
 		{[]string{"lint", "--list", "piped"}, cli.ExitError, wrong},
-		{[]string{"overlap"}, cli.ExitError, wrong},
+		{[]string{"compare"}, cli.ExitError, wrong},
 		{[]string{"rollback", "piped"}, cli.ExitError, wrong},
 		{[]string{"accept", "piped"}, cli.ExitError, wrong},
 		{[]string{"status", "piped"}, cli.ExitOK, "named pipe"},

@@ -118,7 +118,7 @@ func (d *document) size(f *Filter, spec hashfamily.Spec) {
 	d.fits(f, spec)
 	if !spec.AnyKeys() && !d.failed["filter.fpr"] {
 		d.warn("filter.fpr", fmt.Sprintf("%v cannot be promised with the family %q: names that resemble the entries pass more often", f.FPR, spec),
-			`write family = "double" or "digest", which have the rate for any names, or see what "spamgate lists stats" measures`)
+			`write family = "double" or "digest", which have the rate for any names, or see what "spamgate lists status --detail" measures`)
 	}
 }
 

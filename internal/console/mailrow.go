@@ -61,16 +61,6 @@ func outcomeOf(d *decisions.Decision) outcome {
 	return o
 }
 
-// attr returns the value of another attribute of the log line.
-func attr(d *decisions.Decision, key string) string {
-	for _, a := range d.Attrs {
-		if a.Key == key {
-			return a.Value
-		}
-	}
-	return ""
-}
-
 // mailRows makes rows of decisions.
 func (x *exchange) mailRows(all []fleetsearch.Decision) []mailRow {
 	now := x.console.Now()
@@ -99,7 +89,7 @@ func (r *mailRow) Key() string {
 // judged returns the sender that a decision is about: the one in the header, if that decided.
 // A forwarded sender is judged by way of the forwarder's address.
 func judged(d *decisions.Decision) string {
-	if s := cmp.Or(attr(d, "by_way_of"), attr(d, "sender")); s != "" {
+	if s := cmp.Or(d.Attr("by_way_of"), d.Attr("sender")); s != "" {
 		return strings.TrimSuffix(strings.TrimPrefix(s, "<"), ">")
 	}
 	return d.Sender
@@ -128,7 +118,7 @@ func (x *exchange) entryPath(kind string, d *decisions.Decision, gate string) st
 		return ""
 	}
 	from := judged(d)
-	if a, err := sender.Parse(from); err != nil || a.Domain() == "" || hidden(from) {
+	if a, err := sender.Parse(from); err != nil || a.Domain() == "" || logging.Hidden(from) {
 		return ""
 	}
 	v := url.Values{"type": {kind}, "sender": {from}, "id": {d.ID}}

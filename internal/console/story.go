@@ -11,8 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"spamgate/blocklist/sender"
-	"spamgate/blocklist/verdict"
 	"spamgate/internal/check"
 	"spamgate/internal/config"
 	"spamgate/internal/decisions"
@@ -152,7 +150,7 @@ func ofOneGate(all []fleetsearch.Decision) (of []decisions.Decision) {
 func (p *storyPage) tell(all []decisions.Decision) {
 	p.Last = all[len(all)-1]
 	for _, d := range all {
-		e := storyEvent{Decision: d, Outcome: outcomeOf(&d), Text: mailwhy.Explain(mailwhy.FromDecision(&d))}
+		e := storyEvent{Decision: d, Outcome: outcomeOf(&d), Text: mailwhy.Explain(&d)}
 		p.Events = append(p.Events, e)
 		if p.Outcome.Text == "" || e.Outcome.Class != "monitor" {
 			p.Outcome, p.Last = e.Outcome, d
@@ -184,7 +182,7 @@ func facts(all []decisions.Decision) (known []fact) {
 		return func(d *decisions.Decision) []string { return []string{get(d)} }
 	}
 	other := func(key string) func(*decisions.Decision) []string {
-		return one(func(d *decisions.Decision) string { return attr(d, key) })
+		return one(func(d *decisions.Decision) string { return d.Attr(key) })
 	}
 	add("Sender", "sender", one(func(d *decisions.Decision) string { return d.Sender }))
 	add("In the header", "", func(d *decisions.Decision) []string { return d.HeaderSenders })
@@ -194,7 +192,7 @@ func facts(all []decisions.Decision) (known []fact) {
 	add("Forwarded for", "", other("forwarded_for"))
 	add("TLS", "", other("tls"))
 	add("Logged in", "", one(func(d *decisions.Decision) string {
-		if attr(d, "authenticated") != "" {
+		if d.Attr("authenticated") != "" {
 			return "yes"
 		}
 		return ""
@@ -205,7 +203,7 @@ func facts(all []decisions.Decision) (known []fact) {
 	add("Size", "", one(func(d *decisions.Decision) string { return size(d.Size) }))
 	add("Took", "", one(func(d *decisions.Decision) string { return took(d.Duration) }))
 	add("Next hop", "", other("server"))
-	add("Reply to the client", "", one(func(d *decisions.Decision) string { return cmp.Or(d.Reply, attr(d, "next_hop")) }))
+	add("Reply to the client", "", one(func(d *decisions.Decision) string { return cmp.Or(d.Reply, d.Attr("next_hop")) }))
 	return known
 }
 
@@ -265,7 +263,7 @@ func (x *exchange) askNow(p *storyPage, all []decisions.Decision) {
 		}
 		p.DNS = mailPath("/mail/"+p.ID, v) + "#now"
 	}
-	for _, q := range presentQuestions(all) {
+	for _, q := range check.PastQuestions(all, maxNow, maxRecipients) {
 		q.Offline, q.Past = !dns, true
 		p.Now = append(p.Now, x.present(q))
 	}
@@ -301,51 +299,6 @@ func (x *exchange) present(q check.Question) presentVerdict {
 		v.Problem = err.Error()
 	}
 	return v
-}
-
-// presentQuestions returns the questions about the senders that the history shows, each once,
-// as the decisions have them.
-func presentQuestions(all []decisions.Decision) (questions []check.Question) {
-	for i := range all {
-		d := &all[i]
-		add := func(address string, inHeader bool) {
-			if address != "<>" {
-				parsed, err := sender.Parse(strings.Trim(address, "<>"))
-				if err != nil || parsed.Domain() == "" || hidden(address) {
-					return
-				}
-				address = parsed.String()
-			}
-			at := slices.IndexFunc(questions, func(q check.Question) bool { return q.Address == address })
-			if at < 0 {
-				if len(questions) == maxNow {
-					return
-				}
-				at = len(questions)
-				questions = append(questions, check.Question{Listener: d.Listener, Address: address, InHeader: inHeader, Helo: d.Helo})
-				questions[at].Client, _ = netip.ParseAddr(clientIP(d.Client))
-			}
-			q := &questions[at]
-			q.InHeader = q.InHeader && inHeader
-			for _, to := range d.Recipients {
-				if len(q.Recipients) < maxRecipients && !slices.Contains(q.Recipients, to) && !hidden(to) {
-					q.Recipients = append(q.Recipients, to)
-				}
-			}
-		}
-		add(d.Sender, false)
-		identity := attr(d, "identity")
-		add(cmp.Or(attr(d, "by_way_of"), attr(d, "sender")), identity != "" && identity != verdict.EnvelopeIdentity)
-		for _, s := range d.HeaderSenders {
-			add(s, true)
-		}
-	}
-	return questions
-}
-
-// hidden reports whether the history hides an address.
-func hidden(address string) bool {
-	return strings.HasPrefix(address, "*@") || address == "*" || hashedAddress.MatchString(address)
 }
 
 // size writes a size that is known.

@@ -45,7 +45,7 @@ func TestStoryUnknown(t *testing.T) {
 	p := newParts(t, "")
 	viewer := login(t, p.Console, "viewer")
 	p.record(refusal("KNQWNAAAAAAA", time.Hour))
-	wantText(t, visit(t, p.Console, viewer, "/mail/UNKNQWNAAAAA", 404), "No message UNKNQWNAAAAA", "The history reaches back to", "accepted the message as usual", "spamgate why UNKNQWNAAAAA")
+	wantText(t, visit(t, p.Console, viewer, "/mail/UNKNQWNAAAAA", 404), "No message UNKNQWNAAAAA", "The history reaches back to", "accepted the message as usual")
 	wantText(t, visit(t, p.Console, viewer, "/mail/short", 404), "12 letters and digits")
 	wantText(t, visit(t, p.Console, viewer, "/mail/%3Cscript%3E", 404), "No message <SCRIPT>")
 }

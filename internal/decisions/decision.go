@@ -53,6 +53,16 @@ type Attr struct {
 	Value string `json:"value"`
 }
 
+// Attr returns the value of one of the other attributes, or "".
+func (d *Decision) Attr(key string) string {
+	for _, a := range d.Attrs {
+		if a.Key == key {
+			return a.Value
+		}
+	}
+	return ""
+}
+
 // Query says which decisions are wanted. Empty fields match all.
 type Query struct {
 	ID        string // of the message

@@ -74,8 +74,9 @@ func (s *Superfluous) hashes(l *superfluousList, e listfile.Entry) bool {
 	})
 }
 
-// Add reads the next list. It leaves out the entries for which leave reports true.
-func (s *Superfluous) Add(scan *listfiles.Scan, l *listfiles.List, leave func(listfile.Entry) bool) error {
+// Add reads the next list, and returns its segment. It leaves out the entries for which leave
+// reports true.
+func (s *Superfluous) Add(scan *listfiles.Scan, l *listfiles.List, leave func(listfile.Entry) bool) (*segment.Segment, error) {
 	one := &superfluousList{List: l, removed: map[string]Cover{}, excepted: map[string]bool{}}
 	var err error
 	one.segment, err = listfiles.Segment(scan, l, s.key, func(e listfile.Entry) bool {
@@ -86,7 +87,7 @@ func (s *Superfluous) Add(scan *listfiles.Scan, l *listfiles.List, leave func(li
 		return false
 	})
 	s.lists = append(s.lists, one)
-	return err
+	return one.segment, err
 }
 
 // note notes what is special about an entry. Several goroutines call it.

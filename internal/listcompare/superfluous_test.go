@@ -197,7 +197,7 @@ func superfluous(t *testing.T, c *config.Config) []map[int]bool {
 	}
 	scan := listfiles.NewScan(t.Context(), lists, t.Output())
 	for _, l := range lists {
-		if err := s.Add(scan, l, func(listfile.Entry) bool { return false }); err != nil {
+		if _, err := s.Add(scan, l, func(listfile.Entry) bool { return false }); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -219,9 +219,9 @@ func superfluous(t *testing.T, c *config.Config) []map[int]bool {
 }
 
 // TestSuperfluous removes what is found from random lists. Every decision stays, now and when
-// entries have expired. SPAMGATE_DEDUPE sets the number of sets of lists.
+// entries have expired. SPAMGATE_COMPARE sets the number of sets of lists.
 func TestSuperfluous(t *testing.T) {
-	rounds, err := strconv.Atoi(os.Getenv("SPAMGATE_DEDUPE"))
+	rounds, err := strconv.Atoi(os.Getenv("SPAMGATE_COMPARE"))
 	if err != nil {
 		rounds = 20
 	}

@@ -5,11 +5,9 @@ import (
 
 	"spamgate/blocklist/sender"
 	"spamgate/blocklist/verdict"
+	"spamgate/internal/decisions"
 	"spamgate/internal/logging"
 )
-
-// doors are the doors that log messages, for people.
-var doors = map[string]string{"policy_service": "policy service", "milter": "milter"}
 
 // passedAtDoor says that the gate let a message pass that a mail server had asked it about.
 // The server may refuse the message all the same.
@@ -32,23 +30,22 @@ func (s say) passedAtDoor() string {
 
 // unlisted says why a sender was refused that no list has.
 func (s say) unlisted() string {
-	if s.r.Msg != "refused" {
+	if s.Event != "refused" {
 		return "no list is named"
 	}
-	if why := NotAddress(s.r); why != "" {
-		return "it is not an address: " + printable(why)
+	if why := NotAddress(s.Decision); why != "" {
+		return "it is not an address: " + Printable(why)
 	}
-	return "it is not an address" // the log hides the rest
+	return "it is not an address" // the history hides the rest
 }
 
-// NotAddress says why the envelope sender of a record is not an address. It returns "" if it
-// is one, or if the log does not show it.
-func NotAddress(r *Record) string {
-	from := r.Get("from")
-	if from == "" || from == "<>" || logging.Hidden(bare(from)) {
+// NotAddress says why the envelope sender of a decision is not an address. It returns "" if it
+// is one, or if the history does not show it.
+func NotAddress(d *decisions.Decision) string {
+	if d.Sender == "" || d.Sender == "<>" || logging.Hidden(d.Sender) {
 		return ""
 	}
-	_, err := sender.Parse(bare(from))
+	_, err := sender.Parse(d.Sender)
 	switch {
 	case err == nil:
 		return ""

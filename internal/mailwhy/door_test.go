@@ -1,13 +1,14 @@
 package mailwhy
 
 import (
-	"slices"
 	"testing"
+
+	"spamgate/internal/decisions"
 )
 
 // TestExplainDoor has lines of doors, whose mail servers have the message and not a next hop.
 func TestExplainDoor(t *testing.T) {
-	const accepted = "time=2026-11-22T15:39:26.839Z level=INFO msg=accepted id=2ZFPDJSVUUAR "
+	const accepted = "msg=accepted id=2ZFPDJSVUUAR "
 	const listed = " identity=envelope list=l entry=x.example source=l.txt:1 "
 	for _, c := range []struct{ line, want string }{
 		{accepted + "door=policy_service to=<you@example.net>",
@@ -23,16 +24,12 @@ func TestExplainDoor(t *testing.T) {
 		{accepted + "door=milter to=<you@example.net>",
 			"The gate let the message pass. What became of it is in the mail server's log."},
 		{accepted + `next_hop="250 Ok"`, `The next hop has the message, and answered "250 Ok".`},
-		{`time=2026-11-22T15:39:26.839Z level=INFO msg="message refused" id=2ZFPDJSVUUAR door=milter error=long`,
+		{`msg="message refused" id=2ZFPDJSVUUAR door=milter error=long`,
 			"The gate refused the form of the message, not the sender. Why: long."},
-		{`time=2026-11-22T15:39:26.839Z level=INFO msg="message refused" id=2ZFPDJSVUUAR error=long`,
+		{`msg="message refused" id=2ZFPDJSVUUAR error=long`,
 			"The gate refused the form of the message, not the sender. The next hop does not have it. Why: long."},
 	} {
-		r, ok := ParseLine([]byte(c.line))
-		if !ok {
-			t.Fatalf("no line: %s", c.line)
-		}
-		if got := Explain(r); got != c.want {
+		if got := Explain(decided(t, c.line)); got != c.want {
 			t.Errorf("%s:\n%s\nwant\n%s", c.line, got, c.want)
 		}
 	}
@@ -40,39 +37,18 @@ func TestExplainDoor(t *testing.T) {
 
 func TestNotAddress(t *testing.T) {
 	for from, want := range map[string]string{
-		"<root>":             "it has no domain",
-		"<root@>":            "it has no domain",
-		"<@b.example>":       `no local part: nothing before the "@"`,
-		"<a@b.example>":      "",
-		"<>":                 "",
-		"":                   "",
-		"<0123456789abcdef>": "", // a hash
-		"<*@b.example>":      "", // the domain only
-		"<*>":                "",
+		"root":             "it has no domain",
+		"root@":            "it has no domain",
+		"@b.example":       `no local part: nothing before the "@"`,
+		"a@b.example":      "",
+		"<>":               "",
+		"":                 "",
+		"0123456789abcdef": "", // a hash
+		"*@b.example":      "", // the domain only
+		"*":                "",
 	} {
-		if got := NotAddress(&Record{attrs: []attr{{"from", from}}}); got != want {
+		if got := NotAddress(&decisions.Decision{Sender: from}); got != want {
 			t.Errorf("%s: %q, want %q", from, got, want)
-		}
-	}
-}
-
-// TestHeadOfDoor: a door is named with its kind, and a client may not be known.
-func TestHeadOfDoor(t *testing.T) {
-	for _, c := range []struct {
-		attrs []attr
-		want  [][2]string
-	}{
-		{[]attr{{"door", "policy_service"}, {"listener", "postfix"}, {"client", "192.0.2.5"}},
-			[][2]string{{"client", "192.0.2.5"}, {"asked by", "postfix (policy service)"}}},
-		{[]attr{{"door", "milter"}, {"listener", "beside"}, {"helo", "mx.example"}},
-			[][2]string{{"client", "not known, which calls itself mx.example"}, {"asked by", "beside (milter)"}}},
-		{[]attr{{"listener", "in"}}, [][2]string{{"listener", "in"}}},
-		{[]attr{{"authenticated", "true"}}, [][2]string{{"client", "not known, logged in"}}},
-		{nil, nil},
-	} {
-		m := Message{Records: []*Record{{attrs: c.attrs}}}
-		if got := m.Head(); !slices.Equal(got, c.want) {
-			t.Errorf("%v: %q, want %q", c.attrs, got, c.want)
 		}
 	}
 }

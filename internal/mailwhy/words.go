@@ -1,24 +1,30 @@
+// Package mailwhy says in words what happened to a message, as the history of decisions has it.
 package mailwhy
 
 import (
-	"slices"
+	"fmt"
 	"strconv"
 	"strings"
+	"time"
 	"unicode"
 
 	"spamgate/blocklist/verdict"
+	"spamgate/internal/decisions"
 )
 
-// Explain says in words what a record means. The text is one line, and printable.
-func Explain(r *Record) string {
-	s := say{r}
-	if explain, ok := explanations[r.Msg]; ok {
-		return explain(s) + r.repeated()
+// Explain says in words what a decision means. The text is one line, and printable.
+func Explain(d *decisions.Decision) string {
+	s := say{d, map[string]string{}}
+	for _, a := range d.LogAttrs() {
+		s.attrs[a.Key] = a.Value
 	}
-	return printable(r.Msg) + "." + s.why() + s.told() + r.repeated()
+	if explain, ok := explanations[d.Event]; ok {
+		return explain(s) + s.repeated()
+	}
+	return Printable(d.Event) + "." + s.why() + s.told() + s.repeated()
 }
 
-// explanations has the words for each text of a log line about a message (docs/log.md).
+// explanations has the words for each event (docs/log.md).
 var explanations = map[string]func(say) string{
 	"accepted": func(s say) string {
 		if s.get("door") != "" {
@@ -109,14 +115,17 @@ var explanations = map[string]func(say) string{
 	},
 }
 
-// say makes parts of sentences of a record.
-type say struct{ r *Record }
+// say makes parts of sentences of a decision.
+type say struct {
+	*decisions.Decision
+	attrs map[string]string // of its log line
+}
 
 // get returns the value of an attribute as it can be printed.
-func (s say) get(key string) string { return printable(s.r.Get(key)) }
+func (s say) get(key string) string { return Printable(s.attrs[key]) }
 
-// printable escapes a text that strangers wrote, so that it is one line without effect.
-func printable(text string) string {
+// Printable escapes a text that strangers wrote, so that it is one line without effect.
+func Printable(text string) string {
 	if !strings.ContainsFunc(text, func(r rune) bool { return r == unicode.ReplacementChar || !unicode.IsPrint(r) }) {
 		return text
 	}
@@ -131,7 +140,7 @@ func (s say) quoted(key string) string {
 	return "nothing"
 }
 
-// sender returns the sender that the record is about.
+// sender returns the sender that the decision is about.
 func (s say) sender() string {
 	address, identity := s.get("sender"), s.get("identity")
 	by := s.get("by_way_of")
@@ -287,88 +296,10 @@ func (s say) told() string {
 	return ""
 }
 
-// Outcome returns what became of a message, in a word or two, or in several if it differs from
-// recipient to recipient.
-func (m *Message) Outcome() string {
-	var all []string
-	for _, r := range m.Records {
-		msg := printable(r.Msg)
-		if r.Msg != verdict.EventMonitored && !verdict.EventOf(r.Msg).Note && !slices.Contains(all, msg) {
-			all = append(all, msg)
-		}
-	}
-	if all == nil {
-		return "no outcome in the log"
-	}
-	return strings.Join(all, ", ")
-}
-
-// Head describes the envelope and the client, a line each: the label and the text.
-func (m *Message) Head() (lines [][2]string) {
-	value := func(key string) string {
-		for i := len(m.Records) - 1; i >= 0; i-- {
-			if v := (say{m.Records[i]}).get(key); v != "" {
-				return v
-			}
-		}
+// repeated says that a row of the history stands for several decisions that are alike.
+func (s say) repeated() string {
+	if s.Count < 2 {
 		return ""
 	}
-	add := func(label, text string) {
-		if text != "" {
-			lines = append(lines, [2]string{label, text})
-		}
-	}
-	add("gate", printable(m.Gate()))
-	add("from", value("from"))
-	add("to", m.recipients())
-	client := value("client")
-	if client == "" && value("helo")+value("authenticated") != "" {
-		client = "not known" // to the mail server that has asked
-	}
-	if helo := value("helo"); helo != "" {
-		client += ", which calls itself " + helo
-	}
-	if tls := value("tls"); tls != "" && tls != "none" {
-		client += ", " + tls
-	}
-	if value("authenticated") != "" {
-		client += ", logged in"
-	}
-	add("client", client)
-	if kind, ok := doors[value("door")]; ok {
-		add("asked by", value("listener")+" ("+kind+")")
-	} else {
-		add("listener", value("listener"))
-	}
-	add("Message-ID", value("message_id"))
-	return lines
-}
-
-// Gate returns the gate of the fleet that had the message; "" if the fleet was not asked for it.
-func (m *Message) Gate() string {
-	for _, r := range m.Records {
-		if r.gate != "" {
-			return r.gate
-		}
-	}
-	return ""
-}
-
-// recipients returns the recipients in all lines, each once.
-func (m *Message) recipients() string {
-	var all []string
-	seen := map[string]bool{}
-	for _, r := range m.Records {
-		for _, to := range Recipients(r) {
-			if !seen[to] {
-				seen[to] = true
-				all = append(all, "<"+printable(to)+">")
-			}
-		}
-	}
-	const most = 20
-	if n := len(all) - most; n > 0 {
-		return strings.Join(all[:most], ", ") + " and " + strconv.Itoa(n) + " more"
-	}
-	return strings.Join(all, ", ")
+	return fmt.Sprintf(" That happened %d times, with an id each, until %s.", s.Count, s.Last.Local().Format(time.DateTime))
 }

@@ -102,7 +102,7 @@ func (s *session) extent() (reach *time.Time, fault string, err error) {
 
 // missesNewest says that the newest decisions are missing, and why.
 func missesNewest(fault string) string {
-	return "The newest decisions are not in it: it stands still (" + fault + "); spamgate why ID searches the log, too."
+	return "The newest decisions are not in it: it stands still (" + fault + "); the log has them."
 }
 
 // parseSince parses --since, "" for no bound.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"spamgate/blocklist/verdict"
 	"spamgate/internal/cli"
 	"spamgate/internal/config"
 	history "spamgate/internal/decisions"
@@ -135,7 +136,7 @@ func (s *session) summary(page *fleetsearch.Page) string {
 		said += " " + missesNewest(page.Fault)
 	}
 	if len(page.Decisions) == 0 && page.Reach != nil && s.config.Decisions.Record != config.RecordAll {
-		said += ` Accepted messages of senders on no list are not in it ([decisions] record = "refused"); spamgate why ADDRESS searches the log, too.`
+		said += ` Accepted messages of senders on no list are not in it ([decisions] record = "refused"); the log has them.`
 	}
 	return said
 }
@@ -211,14 +212,10 @@ func because(d *history.Decision) string {
 	if d.Reason != "" {
 		said += " (" + d.Reason + ")"
 	}
-	of := map[string]string{}
-	for _, a := range d.Attrs {
-		of[a.Key] = a.Value
-	}
-	if of["sender"] != "" {
-		said += ", for " + angle(of["sender"])
-		if of["identity"] != "envelope" {
-			said += " in " + of["identity"]
+	if judged := d.Attr("sender"); judged != "" {
+		said += ", for " + angle(judged)
+		if identity := d.Attr("identity"); identity != verdict.EnvelopeIdentity {
+			said += " in " + identity
 		}
 	}
 	return said

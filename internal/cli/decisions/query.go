@@ -79,10 +79,15 @@ func (s *session) query(f *wanted) (q history.Query, notes []string, err error) 
 			return q, nil, fmt.Errorf("--%s %w", a.flag, err)
 		}
 		if s.config.Log.Addresses == logging.AddressesDomain && *a.field != "<>" {
-			notes = append(notes, fmt.Sprintf(`The history has domains only ([log] addresses = "domain"), so these may be about others than %s.`, a.text))
+			notes = append(notes, domainsOnly(a.text))
 		}
 	}
 	return q, notes, nil
+}
+
+// domainsOnly says that what was found may be about others at the domain of an address.
+func domainsOnly(address string) string {
+	return fmt.Sprintf(`The history has domains only ([log] addresses = "domain"), so these may be about others than %s.`, address)
 }
 
 // domain returns a domain in normal form.

@@ -28,9 +28,10 @@ func NewCommand() *cobra.Command {
 order, owner and mode, is recorded in the audit log in the state directory, and
 is live in a running gate at once. Two changes of one list wait for each other.
 
-Every command that changes something has --dry-run, every command that prints
-has --json. Lists from a URL, and lists in another format than the gate's own,
-are never changed: put exceptions to them into a list of your own.`,
+Every command that changes something has --dry-run, or changes only what a flag
+such as --remove says; every command that prints has --json. Lists from a URL,
+and lists in another format than the gate's own, are never changed: put
+exceptions to them into a list of your own.`,
 		Example: `  spamgate lists add spam.example --reason "unsolicited mail"
   spamgate lists add shop.example --for ann@example.net --reason "her wish"
   spamgate lists find spam.example
@@ -51,10 +52,8 @@ are never changed: put exceptions to them into a list of your own.`,
 		newListsExportCommand(),
 		newListsPublishCommand(),
 		newListsTestCommand(),
-		newListsOverlapCommand(),
-		newListsDedupeCommand(),
+		newListsCompareCommand(),
 		newListsStatusCommand(),
-		newListsStatsCommand(),
 		newListsUnusedCommand(),
 		newListsAcceptCommand(),
 		newListsRollbackCommand(),

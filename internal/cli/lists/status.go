@@ -36,12 +36,23 @@ AGE is the time since the newest file of the list was changed, or since its URL
 was last read. HITS TODAY counts matches since midnight UTC. FILL and FPR are
 those of a filter with this list only.
 
+--detail measures the false positive rate of the filter of the lists on disk. It
+asks with made-up names, and with names that resemble the lists' own.
+These are entries with one digit, a number, one letter or the order of two
+characters changed; the change with the highest rate counts. Both rates have an
+interval of 95% confidence. A false positive refuses no mail; it costs a lookup
+in the list's index. The classic hashes and "weighted" are worse with names that
+resemble the entries: their expected rate is never below what the probes leave.
+The estimated number of keys follows from the bits that are set; if entries
+resemble each other, classic hashes set fewer.
+
 Files with recipient domains and valid recipients have the names of their keys,
 recipient_domains and valid_recipients. That of a recipient policy has its name.
 
 Exit codes: 0 success; 2 an error, or no gate runs and a list cannot be read.`,
 		Example: `  spamgate lists status
   spamgate lists status blocked
+  spamgate lists status --detail
   spamgate lists status --json | jq '.lists[] | select(.error)'`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {
@@ -52,6 +63,7 @@ Exit codes: 0 success; 2 an error, or no gate runs and a list cannot be read.`,
 	}
 	var f listsFlags
 	f.addJSON(cmd)
+	detail := cmd.Flags().Bool("detail", false, "measure the filter, too: memory, keys, false positive rate")
 	f.runs(cmd, func(run *session, args []string) error {
 		c := run.config
 		if len(args) > 0 && !isRecipientFile(c, args[0]) {
@@ -68,7 +80,13 @@ Exit codes: 0 success; 2 an error, or no gate runs and a list cannot be read.`,
 				return err
 			}
 		}
-		err = run.print(s, func(w io.Writer) { printStatus(w, c, s, len(args) > 0) })
+		full := fullStatus{Status: s}
+		if *detail {
+			if full.Measured, err = measure(run); err != nil {
+				return err
+			}
+		}
+		err = run.print(full, func(w io.Writer) { printStatus(w, c, full, len(args) > 0) })
 		return errors.Join(err, notPermitted(s.Lists, unread))
 	})
 	return cmd
@@ -161,15 +179,20 @@ func onlyList(s admin.Status, name string) ([]admin.List, error) {
 }
 
 // printStatus prints a status in at most 80 columns, longer names and paths apart.
-func printStatus(w io.Writer, c *config.Config, s admin.Status, details bool) {
-	printFrom(w, c, s)
+func printStatus(w io.Writer, c *config.Config, s fullStatus, details bool) {
+	printFrom(w, c, s.Status)
 	if !details {
-		printFilterStatus(w, s)
+		printFilterStatus(w, s.Status)
+	}
+	if s.Measured != nil {
+		s.Measured.print(w)
+	}
+	if !details {
 		printListTable(w, s.Lists)
 	} else if len(s.Lists) > 0 {
 		printListDetails(w, &s.Lists[0])
 	}
-	printRecipients(w, s, !details)
+	printRecipients(w, s.Status, !details)
 }
 
 // printFrom prints the source of the status: a running gate, or the disk.

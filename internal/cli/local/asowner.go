@@ -25,7 +25,7 @@ import (
 // calls it before it reads its input, and before it opens anything in the directory. Files that the
 // user names are opened as the owner, too.
 func AsOwner(cmd *cobra.Command, dir string) (ran bool, err error) {
-	again, err := CommandAsOwner(dir, os.Args[1:]...)
+	again, err := commandAsOwner(dir, os.Args[1:]...)
 	if again == nil || err != nil {
 		return false, err
 	}
@@ -36,9 +36,9 @@ func AsOwner(cmd *cobra.Command, dir string) (ran bool, err error) {
 	return true, cli.Exited(again.ProcessState.ExitCode())
 }
 
-// CommandAsOwner returns a command that runs this program with other arguments as the owner of a
+// commandAsOwner returns a command that runs this program with other arguments as the owner of a
 // directory. It returns nil if this process may act itself, see [AsOwner].
-func CommandAsOwner(dir string, args ...string) (*exec.Cmd, error) {
+func commandAsOwner(dir string, args ...string) (*exec.Cmd, error) {
 	if os.Geteuid() != 0 {
 		return nil, nil
 	}

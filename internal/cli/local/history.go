@@ -29,50 +29,35 @@ type History struct {
 	Close func()
 }
 
-// ErrNoHistory says that there is no history of decisions.
-var ErrNoHistory = errors.New(`the history of decisions is off: [decisions] keep is "0"`)
-
 // OpenHistory opens the history of decisions: that of the running gate, or without one its files.
 // If these belong to another user, and this process is root, the command line runs again as that
 // user, see [AsOwner]: ran is true, and the command ends with the error.
 func OpenHistory(cmd *cobra.Command, c *config.Config) (h *History, ran bool, err error) {
-	if h, err := AskHistory(c); h != nil || err != nil {
-		return h, false, err
+	if c.Decisions.Keep == 0 {
+		return nil, false, errors.New(`the history of decisions is off: [decisions] keep is "0"; set keep = "7d" and reload the gate, and it keeps them from then on`)
+	}
+	if c.Admin.Socket != "" {
+		gate := DialGate(c)
+		if gate.Client != nil {
+			return &History{gate.Client, gate.Client.FleetDecisions, gate.Close}, false, nil
+		}
+		if gate.Err != nil {
+			return nil, false, gate.Err
+		}
 	}
 	if ran, err := AsOwner(cmd, c.State.Dir); ran || err != nil {
 		return nil, ran, err
 	}
-	h, err = ReadHistory(c)
-	return h, false, err
-}
-
-// AskHistory returns the history of the running gate, or nil if none is running.
-func AskHistory(c *config.Config) (*History, error) {
-	if c.Decisions.Keep == 0 {
-		return nil, ErrNoHistory
-	}
-	if c.Admin.Socket == "" {
-		return nil, nil
-	}
-	gate := DialGate(c)
-	if gate.Client == nil {
-		return nil, gate.Err
-	}
-	return &History{gate.Client, gate.Client.FleetDecisions, gate.Close}, nil
-}
-
-// ReadHistory returns the history in the state directory, which must not belong to a user whom this
-// process does not trust.
-func ReadHistory(c *config.Config) (*History, error) {
+	// The state directory now belongs to nobody whom this process does not trust.
 	dir := setup.DecisionsDir(c)
 	if _, err := os.Lstat(dir); errors.Is(err, fs.ErrPermission) {
-		return nil, fmt.Errorf("%w; run this as root or as the gate's user", err)
+		return nil, false, fmt.Errorf("%w; run this as root or as the gate's user", err)
 	}
 	r, err := decisions.OpenReader(dir)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	return &History{History: r, Close: func() { _ = r.Close() }}, nil
+	return &History{History: r, Close: func() { _ = r.Close() }}, false, nil
 }
 
 // ShownAddress returns an address as the history shows it.

@@ -74,7 +74,7 @@ func (r *Report) printNotes(b *bytes.Buffer) {
 	}
 	if r.Classic != nil || r.spec != nil && !r.spec.AnyKeys() {
 		fmt.Fprintf(b, "\nNames that resemble each other, such as numbered ones, pass these hashes more\n"+
-			"often: up to tens of times. spamgate lists stats measures it with your lists.\n")
+			"often: up to tens of times. spamgate lists status --detail measures it.\n")
 	}
 	if r.FPRExact && r.FPR != nil && *r.FPR > rateAt(r.BitsPerEntry, r.Hashes)*1.001 {
 		fmt.Fprintf(b, "\nThe table has the textbook's rates, which are too low for so few entries.\n")

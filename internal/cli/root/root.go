@@ -16,7 +16,6 @@ import (
 	"spamgate/internal/cli/lists"
 	"spamgate/internal/cli/plan"
 	"spamgate/internal/cli/serve"
-	"spamgate/internal/cli/why"
 	"spamgate/internal/version"
 )
 
@@ -52,7 +51,7 @@ such as lists find found nothing, or health found something wrong; 2 an error.`,
 		health.NewCommand(),
 		lists.NewCommand(),
 		plan.NewCommand(nil),
-		why.NewCommand(),
+		decisions.NewWhy(),
 		cli.NewVersionCommand(),
 	)
 	return cmd

@@ -30,6 +30,7 @@ func TestChaos(t *testing.T) {
 	c := startChaos(t, seed)
 	c.attack()
 	for _, g := range c.gates {
+		c.listening(g)
 		c.ask(g)
 	}
 	began, least := time.Now(), time.Duration(count(t, "SPAMGATE_CHAOS_MINUTES", 0, 30))*time.Minute
@@ -51,13 +52,14 @@ type chaos struct {
 	done         chan struct{}
 	running      sync.WaitGroup
 	mu           sync.Mutex
+	addrs        map[*member]string // where the gates listen
 	asked, tries int
 }
 
 // startChaos starts the gates, with a first entry and a first account.
 func startChaos(t *testing.T, seed uint64) *chaos {
 	t.Helper()
-	c := &chaos{ways: map[[2]int][]*link{}, done: make(chan struct{})}
+	c := &chaos{ways: map[[2]int][]*link{}, done: make(chan struct{}), addrs: map[*member]string{}}
 	setups := initFleet(t, "mx1", "mx2", "mx3")
 	for _, s := range setups {
 		c.addresses = append(c.addresses, serverAddresses(s.Tables))
@@ -163,23 +165,35 @@ func (c *chaos) end() {
 	c.running.Wait()
 }
 
-// ask asks for the verdict on a listed sender while a gate runs.
+// ask asks a gate for the verdict on a listed sender while it runs.
 func (c *chaos) ask(g *member) {
-	addr := g.Addr // the member is another gate after a restart
-	asker := &harness.Asker{Addr: addr}
+	asker := &harness.Asker{}
 	c.each(20*time.Millisecond, func() {
+		c.mu.Lock()
+		addr := c.addrs[g]
+		c.mu.Unlock()
+		if asker.Addr != addr { // it has started again
+			asker = &harness.Asker{Addr: addr}
+		}
 		reply, err := asker.Verdict("a@"+listed, "b@example.net")
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		switch {
-		case err != nil: // it was killed
-			asker = &harness.Asker{Addr: addr}
+		case err != nil: // it does not run
+			asker = &harness.Asker{}
 		case reply[0] == '2':
 			c.Errorf("%s: %q for a listed sender", addr, reply)
 		default:
 			c.asked++
 		}
 	})
+}
+
+// listening notes where a gate that has started listens.
+func (c *chaos) listening(g *member) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.addrs[g] = g.Addr
 }
 
 // attack has a reader ask what it may, and may not, and have the answers go where they would change
@@ -252,6 +266,7 @@ func (c *chaos) one() {
 	c.part(i, linkOpen)
 	for _, g := range victims {
 		g.start()
+		c.listening(g)
 	}
 	c.goesOn(what)
 }

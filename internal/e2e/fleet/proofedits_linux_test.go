@@ -164,6 +164,7 @@ func newScript(g *member, seed uint64) *script {
 // one makes an edit. After an error nobody knows what the list has, so the script forgets the
 // entry.
 func (s *script) one() (what, entry string, err error) {
+	s.mu.Lock()
 	what, entry = "add", fmt.Sprintf("%s-%d.example", s.name, s.n)
 	if s.n++; len(s.added) > 0 && s.r.IntN(3) == 0 {
 		i := s.r.IntN(len(s.added))
@@ -171,7 +172,6 @@ func (s *script) one() (what, entry string, err error) {
 		s.added[i] = s.added[len(s.added)-1]
 		s.added = s.added[:len(s.added)-1]
 	}
-	s.mu.Lock()
 	delete(s.has, entry)
 	s.mu.Unlock()
 	err = s.edit(what, entry)

@@ -138,7 +138,7 @@ func TestManagedByGroup(t *testing.T) {
 	as(0, "", "lists", "lint", "--list", "blocked")
 	as(0, "", "lists", "edit", "blocked")
 	as(0, "", "lists", "move", "c.example", "--from", "blocked", "--to", "allowed")
-	as(0, "", "lists", "dedupe")
+	as(0, "", "lists", "compare", "--remove")
 	as(0, "", "lists", "remove", "a.example")
 	changes := as(0, "", "lists", "changes", "--list", "blocked", "--entry", "a.example")
 	says(changes, "removed a.example")
