@@ -85,7 +85,7 @@ func TestAsOwner(t *testing.T) {
 	}{
 		{stranger, "", 0, "54321 54321 12345 []", "input"},
 		{stranger, "no", 1, "54321 54321 12345 []", "input"},
-		{stranger, "error", 2, "54321 54321 12345 []", "inputspamgate: test as-owner: broken\n"},
+		{stranger, "error", 2, "54321 54321 12345 []", "inputtest: test as-owner: broken\n"},
 		{stranger, "killed", 2, "54321 54321 12345 []", "input"},
 		{0, "no", 1, "0 0 ", "input"},
 	} {

@@ -57,16 +57,20 @@ func Run(ctx context.Context, root *cobra.Command, args []string, stdin io.Reade
 	case errors.Is(err, ErrReported):
 		return ExitError
 	}
-	PrintError(stderr, err)
+	printError(stderr, root.Name(), err)
 	if strings.HasPrefix(err.Error(), "unknown ") || strings.HasPrefix(err.Error(), "flag needs ") { // cobra has no type for it
-		fmt.Fprintln(stderr, "Run spamgate --help for the commands, spamgate COMMAND --help for its flags.")
+		fmt.Fprintf(stderr, "Run %[1]s --help for the commands, %[1]s COMMAND --help for its flags.\n", root.Name())
 	}
 	return ExitError
 }
 
 // PrintError writes why a command has failed. The error may quote a list, which anybody
 // may have written.
-func PrintError(stderr io.Writer, err error) { fmt.Fprintln(term.Escape(stderr), "spamgate:", err) }
+func PrintError(stderr io.Writer, err error) { printError(stderr, "spamgate", err) }
+
+func printError(stderr io.Writer, program string, err error) {
+	fmt.Fprintln(term.Escape(stderr), program+":", err)
+}
 
 // NameErrors makes the errors of a command begin with its name, such as "lists add". Errors in
 // the configuration begin with their place.

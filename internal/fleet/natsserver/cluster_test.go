@@ -36,6 +36,10 @@ func joined(t testing.TB, s *Server, n int) {
 func TestQuorum(t *testing.T) {
 	t.Parallel()
 	all := options(t, 3)
+	var log logged
+	for i := range all {
+		all[i].Logger = log.logger()
+	}
 	servers := cluster(t, all)
 	kv := bucket(t, connect(t, nats.Token(token), all...), "b", 3)
 	write := func(value string) {
@@ -47,6 +51,9 @@ func TestQuorum(t *testing.T) {
 	write("two")
 	eventually(t, "the leader names who is missing", func() bool {
 		return strings.Contains(fmt.Sprint(servers[1].Status().Problems, servers[2].Status().Problems), "servers connected: 2 of 3, without mx1")
+	})
+	eventually(t, "the log names it", func() bool {
+		return strings.Contains(log.String(), `msg="servers of the fleet are missing" problem="servers connected: 2 of 3, without mx1"`)
 	})
 	servers[1].Close()
 	eventually(t, "the last one knows that it is alone", func() bool { return servers[2].Status().Leader == "" })
@@ -99,7 +106,7 @@ func TestRouteCredentials(t *testing.T) {
 	for _, s := range servers {
 		joined(t, s, 3)
 		if st := s.Status(); len(st.Problems) > 0 {
-			t.Errorf("the stranger is a problem of %s: %q", st.Name, st.Problems)
+			t.Errorf("the stranger is a problem of %s: %q", s.o.Name, st.Problems)
 		}
 	}
 	if strings.Contains(log.String()+strangers.String(), token) {
@@ -275,6 +282,8 @@ func TestUsualOutput(t *testing.T) {
 		{"Catchup for stream '$G > KV_spamgate-lists' errored, account resources exceeded: insufficient resources", true, false},
 		{"JetStream cluster stream '$G > KV_spamgate-lists' has NO quorum, stalled", true, false},
 		{"RAFT [yrzKKRBu - S-R3F-6LCvdyxs] Critical write error: no space left on device", true, false},
+		{"192.0.2.9:4711 - cid:5 - TLS handshake error: EOF", false, false},
+		{"192.0.2.9:4711 - cid:5 - TLS handshake error: read tcp 192.0.2.1:4222->192.0.2.9:4711: read: connection reset by peer", false, false},
 		{`192.0.2.9:4711 - cid:5 - authentication error - Token "[REDACTED]"`, false, true},
 		{"192.0.2.9:4711 - cid:5 - TLS handshake error: remote error: tls: bad certificate", false, true},
 		{"192.0.2.9:4711 - rid:5 - TLS route handshake error: tls: bad certificate", true, false},

@@ -102,13 +102,16 @@ var usual = []string{
 // port can cause that.
 var stranger = regexp.MustCompile(` - cid:\d+ - (authentication |TLS handshake )`)
 
+// left matches what the server says of a client that has only looked whether the port is open, as gates do.
+var left = regexp.MustCompile(` - cid:\d+ - TLS handshake error: (EOF|.*connection reset by peer)$`)
+
 // byReader matches what the server says when a gate with the read-only credentials of the fleet tries
 // what these do not permit. Nobody else has restricted permissions, see restrict.
 var byReader = regexp.MustCompile(` - "[^"\\]*/(user:reader|nkey:U[A-Z2-7]+)" - (Publish|Subscription) Violation - `)
 
 // isUsual reports whether a text says nothing that is wrong with the server.
 func isUsual(text string) bool {
-	return byReader.MatchString(text) || slices.ContainsFunc(usual, func(u string) bool { return strings.Contains(text, u) })
+	return left.MatchString(text) || byReader.MatchString(text) || slices.ContainsFunc(usual, func(u string) bool { return strings.Contains(text, u) })
 }
 
 // attempt is in the text of each attempt to connect.

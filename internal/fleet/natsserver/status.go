@@ -11,15 +11,48 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 
-	"spamgate/internal/fleet"
+	"spamgate/internal/text"
 )
 
-// problemAge is how long a problem or a note is shown.
+// Status is the state of a server.
+type Status struct {
+	Running bool
+	Clients int
+
+	Servers   int    // of the cluster, as configured
+	Connected int    // of them, this one included
+	Leader    string // the server that decides; empty: there is no quorum
+	Peers     []Peer // the others, as far as this server knows them
+
+	// Cluster says which servers are missing; "": none.
+	Cluster string
+
+	// Problems say what is wrong, or was within the last minutes. Notes say which client the server
+	// did not let in.
+	Problems, Notes []string
+}
+
+// Peer is another server of the cluster.
+type Peer struct {
+	Name      string
+	Connected bool
+}
+
+// String returns the state as a line.
+func (st Status) String() string {
+	all := fmt.Sprintf("%d of %d servers connected, %s", st.Connected, st.Servers, text.Count(st.Clients, "client", "clients"))
+	if problems := slices.Concat(st.Problems, st.Notes); len(problems) > 0 {
+		all += ": " + strings.Join(problems, "; ")
+	}
+	return all
+}
+
+// problemAge is how long a problem or a note is told.
 const problemAge = 2 * time.Minute
 
 // Status returns how the server is.
-func (s *Server) Status() fleet.ServerStatus {
-	st := fleet.ServerStatus{Name: s.o.Name, Listen: s.o.Listen, Servers: s.servers(), Bytes: size(s.o.Dir)}
+func (s *Server) Status() Status {
+	st := Status{Servers: s.servers()}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.nats == nil || !s.nats.JetStreamEnabled() {
@@ -43,7 +76,7 @@ func (s *Server) Status() fleet.ServerStatus {
 }
 
 // askCluster asks the NATS server for the others.
-func askCluster(n *server.Server, st *fleet.ServerStatus) {
+func askCluster(n *server.Server, st *Status) {
 	st.Leader = ""
 	connected := map[string]bool{}
 	if routes, err := n.Routez(nil); err == nil {
@@ -61,13 +94,13 @@ func askCluster(n *server.Server, st *fleet.ServerStatus) {
 		}
 	}
 	for name, is := range connected {
-		st.Peers = append(st.Peers, fleet.ServerPeer{Name: name, Connected: is})
+		st.Peers = append(st.Peers, Peer{Name: name, Connected: is})
 	}
-	slices.SortFunc(st.Peers, func(a, b fleet.ServerPeer) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(st.Peers, func(a, b Peer) int { return cmp.Compare(a.Name, b.Name) })
 }
 
 // describe says what is wrong with a server that runs.
-func describe(st *fleet.ServerStatus, recent string) {
+func describe(st *Status, recent string) {
 	complete := st.Leader != "" && st.Connected >= st.Servers
 	if recent != "" && !(complete && isOver(recent)) {
 		st.Problems = append(st.Problems, recent)
@@ -75,7 +108,7 @@ func describe(st *fleet.ServerStatus, recent string) {
 	if complete {
 		return
 	}
-	problem := fmt.Sprintf("servers connected: %d of %d", st.Connected, st.Servers)
+	st.Cluster = fmt.Sprintf("servers connected: %d of %d", st.Connected, st.Servers)
 	var missing []string
 	for _, p := range st.Peers {
 		if !p.Connected {
@@ -83,12 +116,12 @@ func describe(st *fleet.ServerStatus, recent string) {
 		}
 	}
 	if len(missing) > 0 {
-		problem += ", without " + strings.Join(missing, ", ")
+		st.Cluster += ", without " + strings.Join(missing, ", ")
 	}
 	if st.Leader == "" {
-		problem += "; they have no leader, which more than half of them elect, and edits are refused"
+		st.Cluster += "; they have no leader, which more than half of them elect, and edits are refused"
 	}
-	st.Problems = append(st.Problems, problem)
+	st.Problems = append(st.Problems, st.Cluster)
 }
 
 // isOver reports whether a text of the NATS server says nothing any more once all servers are
