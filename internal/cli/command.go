@@ -114,3 +114,9 @@ func PrintJSON(w io.Writer, value any) error {
 func ConfigFlag(cmd *cobra.Command) *string {
 	return cmd.Flags().StringP("config", "c", "config.toml", "the configuration `FILE`")
 }
+
+// IsForFleetd reports whether a configuration that no gate can use is one for spamgate-fleetd.
+func IsForFleetd(file string) bool {
+	c, err := config.LoadFleetServer(file)
+	return err == nil && len(c.Lists) == 0
+}

@@ -2,7 +2,7 @@
 //
 //	tools/man/run DIR
 //
-// DIR gets man1/spamgate*.1 with a page for each command, man5/spamgate.toml.5, and
+// DIR gets man1/spamgate*.1 with a page for each command and one for spamgate-fleetd, man5/spamgate.toml.5, and
 // completions/ with spamgate.bash, _spamgate (zsh) and spamgate.fish. The same source and
 // SOURCE_DATE_EPOCH give the same bytes. It is a module of its own, so that
 // those who build spamgate do not need the libraries that write manual pages.
@@ -18,6 +18,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"spamgate/internal/cli/fleetd"
 	"spamgate/internal/cli/root"
 )
 
@@ -46,7 +47,9 @@ func run(args []string) error {
 	if err := os.WriteFile(filepath.Join(args[0], "man5", "spamgate.toml.5"), configPage(date), 0o644); err != nil {
 		return err
 	}
-	return writePages(root.NewCommand(), filepath.Join(args[0], "man1"), date)
+	return errors.Join(
+		writePages(root.NewCommand(), filepath.Join(args[0], "man1"), date),
+		writePages(fleetd.NewCommand(), filepath.Join(args[0], "man1"), date))
 }
 
 // writeCompletions writes a script for each shell, under the name that the shell looks for.

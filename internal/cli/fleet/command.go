@@ -78,8 +78,7 @@ func runs(cmd *cobra.Command, do func(ctx context.Context, s *session, args []st
 // withoutGate returns the error of a configuration that no gate can use. One that is for spamgate-fleetd
 // has a better one.
 func withoutGate(file string, err error) error {
-	c, serverErr := config.LoadFleetServer(file)
-	if serverErr != nil || len(c.Lists) > 0 {
+	if !cli.IsForFleetd(file) {
 		return err
 	}
 	return fmt.Errorf("%s is for spamgate-fleetd, and no gate runs with it: run this command on a gate of the fleet", file)
