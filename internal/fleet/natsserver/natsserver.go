@@ -239,7 +239,8 @@ func (s *Server) watch(ctx context.Context) {
 func (s *Server) tell(told string) string {
 	st := s.Status()
 	_, _ = daemon.SdNotify(false, "STATUS="+st.String()) // for systemctl status
-	switch now := st.Cluster; {
+	now := st.Problem()
+	switch {
 	case now == told, !st.Running:
 		return told
 	case now != "":
@@ -247,7 +248,7 @@ func (s *Server) tell(told string) string {
 	default:
 		s.log.Info("servers of the fleet are connected", "servers", st.Servers, "leader", st.Leader)
 	}
-	return st.Cluster
+	return now
 }
 
 // works reports whether JetStream runs.

@@ -47,7 +47,7 @@ func TestAlone(t *testing.T) {
 	if err := put(kv, "k", "v"); err != nil {
 		t.Fatal(err)
 	}
-	if st := s.Status(); st.Leader != "mx1" || st.Servers != 1 || st.Connected != 1 || st.Clients != 1 || len(st.Problems) > 0 || !st.Running {
+	if st := s.Status(); st.Leader != "mx1" || st.Servers != 1 || st.Connected != 1 || st.Clients != 1 || st.Problem() != "" || !st.Running {
 		t.Errorf("status %+v", st)
 	}
 	s.Close()
@@ -145,6 +145,8 @@ func TestCredentials(t *testing.T) {
 	} {
 		o := options(t, 1)[0]
 		o.Credentials = secret(t, c.text)
+		var log logged
+		o.Logger = log.logger()
 		s := start(t, o)
 		bucket(t, connect(t, c.good, o), "b", 1)
 		for i, bad := range c.bad {
@@ -156,8 +158,8 @@ func TestCredentials(t *testing.T) {
 				t.Errorf("client %d is let in", i)
 			}
 		}
-		if st := s.Status(); len(st.Problems) > 0 || !strings.Contains(fmt.Sprint(st.Notes), "a client has other credentials than this server") {
-			t.Errorf("after such clients it has the problems %q and the notes %q", st.Problems, st.Notes)
+		if problem := s.Status().Problem(); problem != "" || !strings.Contains(log.String(), "a client has other credentials than this server") {
+			t.Errorf("after such clients it has the problem %q, and the log\n%s", problem, log.String())
 		}
 	}
 }
