@@ -56,7 +56,8 @@ func serversOf(info *jetstream.StreamInfo) (all []Server) {
 		all = append(all, Server{info.Cluster.Leader, true})
 	}
 	for _, r := range info.Cluster.Replicas {
-		all = append(all, Server{r.Name, !r.Offline && r.Active < lostServer})
+		heard := r.Active > 0 || r.Current // 0: never by this leader
+		all = append(all, Server{r.Name, !r.Offline && heard && r.Active < lostServer})
 	}
 	slices.SortFunc(all, func(a, b Server) int { return strings.Compare(a.Name, b.Name) })
 	return all
