@@ -15,7 +15,7 @@ import (
 )
 
 // Three gates as gateNone: one without a history of decisions; one with a row for each message,
-// and the console; one in a fleet, with the fleet's server.
+// and the console; one in a fleet, whose server is spamgate-fleetd.
 const (
 	gateBare    = "spamgate bare"
 	gateHistory = "spamgate history"
@@ -27,10 +27,30 @@ const (
 var featureGates = []struct{ name, config string }{
 	{gateBare, "[decisions]\nkeep = \"0\"\n" + keptList},
 	{gateHistory, "[decisions]\nrecord = \"all\"\n[console]\naddr = \"unix:../console.sock\"\nurl = \"https://gate.example\"\n" + keptList},
-	{gateFleet, "[decisions]\nkeep = \"0\"\n" + keptList + "fleet = true\n[fleet]\nname = \"mx1\"\n[fleet.server]\nlisten = %q\n"},
+	{gateFleet, "[decisions]\nkeep = \"0\"\n" + keptList + "fleet = true\n[fleet]\nname = \"mx1\"\nservers = \"nats://%s\"\n"},
 }
 
 const keptList = "[[list]]\nname = \"kept\"\nmanaged = true\n"
+
+// startFleetd starts the fleet's server.
+func (s *servers) startFleetd(ctx context.Context, t tools, root, dir, addr string) error {
+	binary, err := build(ctx, t, root, dir, "fleetd")
+	if err != nil {
+		return err
+	}
+	at, err := s.makeDir("spamgate fleetd")
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(at, "config.toml"), fmt.Appendf(nil, "[fleet.server]\nlisten = %q\n", addr), 0o600); err != nil {
+		return err
+	}
+	server, err := startProcess(at, "spamgate-fleetd", binary)
+	if err == nil {
+		s.cleanup = append(s.cleanup, server.stop)
+	}
+	return err
+}
 
 // startFeatureGates starts featureGates. Addr is for the fleet's server.
 func (s *servers) startFeatureGates(start func(t target, more string) error, addr string) error {

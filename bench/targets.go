@@ -82,7 +82,7 @@ func startServers(ctx context.Context, t tools, root, dir string, reuse bool) (s
 	if err := s.start(ctx, target{name: plain, addr: addrs[3]}, nil, self, plainCommand, addrs[3], sinkAddr); err != nil {
 		return s, err
 	}
-	binary, err := buildGate(ctx, t, root, dir)
+	binary, err := build(ctx, t, root, dir, "spamgate")
 	if err != nil {
 		return s, err
 	}
@@ -97,6 +97,9 @@ func startServers(ctx context.Context, t tools, root, dir string, reuse bool) (s
 		}
 	}
 	fleetAddr := addrs[len(addrs)-1]
+	if err := s.startFleetd(ctx, t, root, dir, fleetAddr); err != nil {
+		return s, err
+	}
 	return s, s.startFeatureGates(func(t target, more string) error { return start(t, "none", more) }, fleetAddr)
 }
 
@@ -199,13 +202,13 @@ path = "lists/disposable.txt"
 type = "block"
 `
 
-// buildGate builds the gate from the checkout.
-func buildGate(ctx context.Context, t tools, root, dir string) (binary string, err error) {
-	binary = filepath.Join(dir, "spamgate")
-	build := exec.CommandContext(ctx, t["go"], "build", "-buildvcs=false", "-o", binary, "./cmd/spamgate")
+// build builds a program of the checkout.
+func build(ctx context.Context, t tools, root, dir, name string) (binary string, err error) {
+	binary = filepath.Join(dir, name)
+	build := exec.CommandContext(ctx, t["go"], "build", "-buildvcs=false", "-o", binary, "./cmd/"+name)
 	build.Dir = root
 	if out, err := build.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("building the gate: %w\n%s", err, out)
+		return "", fmt.Errorf("building %s: %w\n%s", name, err, out)
 	}
 	return binary, nil
 }

@@ -46,11 +46,10 @@ const (
 type Fleet struct {
 	State string `json:"state"`
 	fleet.Status
-	Members      []fleet.Presence    `json:"members,omitempty"`
-	MembersError string              `json:"members_error,omitempty"` // why they are not known
-	OwnServer    *fleet.ServerStatus `json:"own_server,omitempty"`    // nil: the gate has none
-	Problems     []string            `json:"problems,omitempty"`
-	Notes        []string            `json:"notes,omitempty"` // what is worth knowing, although nothing is wrong
+	Members      []fleet.Presence `json:"members,omitempty"`
+	MembersError string           `json:"members_error,omitempty"` // why they are not known
+	Problems     []string         `json:"problems,omitempty"`
+	Notes        []string         `json:"notes,omitempty"` // what is worth knowing, although nothing is wrong
 }
 
 // FleetReport is what a gate tells the others of itself: fleet.Presence.Report.
@@ -60,8 +59,7 @@ type FleetReport struct {
 	// Problem says why mail cannot pass, as far as the gate knows; "" if it can.
 	Problem string `json:"problem,omitempty"`
 
-	Lists  []FleetServes       `json:"lists,omitempty"`
-	Server *fleet.ServerStatus `json:"server,omitempty"` // nil: the gate has none
+	Lists []FleetServes `json:"lists,omitempty"`
 }
 
 // ParseFleetReport parses the report of another gate. A damaged one says nothing.

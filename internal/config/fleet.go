@@ -18,8 +18,7 @@ type Fleet struct {
 	// leaves it empty if the fleet is on.
 	Name string `toml:"name"`
 
-	// Servers holds "nats://host:port" or "tls://host:port". Empty: there is no fleet, unless
-	// Server.Listen is set.
+	// Servers holds "nats://host:port" or "tls://host:port". Empty: there is no fleet.
 	Servers Addresses `toml:"servers"`
 
 	Credentials string `toml:"credentials"` // absolute path; empty: none
@@ -32,7 +31,7 @@ type Fleet struct {
 	Server FleetServer `toml:"server"`
 }
 
-// FleetServer describes the NATS server in the gate.
+// FleetServer describes a NATS server on this machine, which spamgate-fleetd runs. A gate ignores it.
 type FleetServer struct {
 	Listen  string    `toml:"listen"`  // "host:port"; empty: there is none
 	Cluster string    `toml:"cluster"` // "host:port" for other servers; empty: it is alone
@@ -45,8 +44,8 @@ type FleetServer struct {
 	TLSKey  string `toml:"tls_key"`
 }
 
-// servers returns how many servers the cluster has, as far as the configuration tells.
-func (s *FleetServer) servers() int {
+// Servers returns how many servers the cluster has, as far as the configuration tells.
+func (s *FleetServer) Servers() int {
 	others := map[string]bool{}
 	for _, route := range s.Routes {
 		if _, addr, _ := strings.Cut(route, "://"); addr != s.Cluster {
@@ -57,7 +56,7 @@ func (s *FleetServer) servers() int {
 }
 
 // On reports whether the gate belongs to a fleet.
-func (f *Fleet) On() bool { return len(f.Servers) > 0 || f.Server.Listen != "" }
+func (f *Fleet) On() bool { return len(f.Servers) > 0 }
 
 // FewServers says what a fleet lacks that has so few servers; "": nothing.
 func FewServers(servers int) string {
@@ -71,9 +70,9 @@ func FewServers(servers int) string {
 }
 
 // ThirdServer says what to do about FewServers.
-const ThirdServer = `three go on while one is down: name three machines in "spamgate fleet init"; one without a gate runs "spamgate fleet server"`
+const ThirdServer = `three go on while one is down: name three machines in "spamgate fleet init"; one of them needs no gate, only spamgate-fleetd`
 
-// fleetDir is the directory in the state directory where the server in the gate has its store.
+// fleetDir is the directory in the state directory where the server has its store.
 const fleetDir = "fleet/server"
 
 // The schemes of a server's URL.
@@ -92,9 +91,14 @@ func (d *document) fleet() {
 		d.fail("fleet.server.listen", "is missing: there is no server to run", `write [fleet.server] and below it listen = "HOST:4222"; "spamgate fleet init" writes it`)
 		return
 	}
-	if !f.On() {
+	switch {
+	case f.On() || d.serverOnly:
+	case f.Server.Listen == "":
 		d.withoutFleet()
 		return
+	case !d.failedBelow("fleet.servers"):
+		d.fail("fleet.servers", "is missing: spamgate-fleetd runs the server of [fleet.server], and the gate connects to it as to any other",
+			`write servers = ["nats://HOST:4222"] in [fleet], with the addresses of all servers; or "tls://HOST:4222" if they have a tls_cert`)
 	}
 	d.memberName(f)
 	for i := range f.Servers {
@@ -199,7 +203,7 @@ func (d *document) keyPair(table, cert, key string) {
 	}
 }
 
-// fleetServer checks the server in the gate.
+// fleetServer checks the server of spamgate-fleetd.
 func (d *document) fleetServer(f *Fleet) {
 	s := &f.Server
 	d.keyPair("fleet.server", s.TLSCert, s.TLSKey)
@@ -221,7 +225,7 @@ func (d *document) fleetServer(f *Fleet) {
 	for i := range s.Routes {
 		d.natsURL(d.elementOrKey("fleet.server.routes", i), &s.Routes[i], "6222")
 	}
-	if lacks := FewServers(s.servers()); lacks != "" && !d.failedBelow("fleet.server.routes") && !d.failed["fleet.server.cluster"] {
+	if lacks := FewServers(s.Servers()); lacks != "" && !d.failedBelow("fleet.server.routes") && !d.failed["fleet.server.cluster"] {
 		d.warn("fleet.server.listen", "has too few servers beside it: "+lacks, ThirdServer)
 	}
 	for key, addr := range map[string]string{"listen": s.Listen, "cluster": s.Cluster} {
@@ -262,7 +266,7 @@ func (d *document) shared(path string, l *List) {
 	case !l.Managed && l.URL == "":
 		d.fail(path, "is possible only in a list with managed = true or url: the gate never writes to your own files",
 			"remove the line, or make the list a managed one (docs/lists.md)")
-	case !d.cfg.Fleet.On() && !d.failedBelow("fleet.servers") && !d.failed["fleet"]:
+	case !d.cfg.Fleet.On() && !d.serverOnly && !d.failedBelow("fleet.servers") && !d.failed["fleet"]:
 		d.fail(path, "has no effect without a fleet", `write [fleet] and below it servers = ["nats://HOST:4222"]; or remove the line`)
 	}
 }
@@ -272,7 +276,7 @@ func (f *Fleet) resolve(c *Config, abs func(string) string) {
 	for _, path := range []*string{&f.Credentials, &f.TLSCA, &f.TLSCert, &f.TLSKey, &f.Server.Dir, &f.Server.TLSCert, &f.Server.TLSKey} {
 		*path = abs(*path)
 	}
-	if !f.On() {
+	if !f.On() && f.Server.Listen == "" {
 		return
 	}
 	if f.Server.Dir == "" {

@@ -26,8 +26,8 @@ const maxFileSize = 1 << 20
 // fs.ErrNotExist.
 func Load(path string) (*Config, error) { return load(path, false) }
 
-// LoadFleetServer is [Load] for a program that only runs the server of a fleet: lists are not
-// required, and [fleet.server] listen is.
+// LoadFleetServer is [Load] for spamgate-fleetd, which only runs the server of a fleet: lists are not
+// required, nor servers in [fleet], and [fleet.server] listen is.
 func LoadFleetServer(path string) (*Config, error) { return load(path, true) }
 
 func load(path string, serverOnly bool) (*Config, error) {

@@ -221,7 +221,7 @@ func replicated[T any](create func(replicas int) (T, error)) (T, error) {
 	return made, err
 }
 
-// identities returns when the buckets were made.
+// identities returns when the buckets were made, and notes the servers that have them.
 func (m *Member) identities(ctx context.Context, b *buckets) (map[string]time.Time, error) {
 	ctx, cancel := m.brief(ctx)
 	defer cancel()
@@ -232,6 +232,11 @@ func (m *Member) identities(ctx context.Context, b *buckets) (map[string]time.Ti
 			return nil, fmt.Errorf("the stream %s: %w", name, err)
 		}
 		created[name] = info.Created
+		if name == streams[0] {
+			m.mu.Lock()
+			m.servers = serversOf(info)
+			m.mu.Unlock()
+		}
 	}
 	return created, nil
 }

@@ -40,9 +40,6 @@ func (m *Member) connect() error {
 	if m.o.TLS != nil {
 		options = append(options, nats.Secure(m.o.TLS))
 	}
-	if m.o.Server != nil {
-		options = append(options, nats.InProcessServer(m.o.Server))
-	}
 	who, err := readCredentials(m.o.Credentials)
 	if err != nil {
 		return err

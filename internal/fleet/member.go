@@ -63,6 +63,7 @@ type Member struct {
 	cut      context.CancelCauseFunc
 	buckets  *buckets        // nil while there are none
 	trouble  error           // why there are none, or no connection
+	servers  []Server        // that have the lists, as the servers said lately
 	down     time.Time       // since when there is trouble
 	writer   bool            // the server has shown that it permits edits
 	asks     bool            // the server does not permit to use JetStream: other gates are asked

@@ -4,8 +4,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/nats-io/nats-server/v2/server"
-
 	"spamgate/internal/fleet/fleettest"
 )
 
@@ -52,15 +50,4 @@ func TestConnectedIsUsable(t *testing.T) {
 	if !a.nc.IsConnected() || a.Status().Connected {
 		t.Errorf("the library says %v, the member %v", a.nc.IsConnected(), a.Status().Connected)
 	}
-}
-
-// TestInProcess uses a server in this process, without a socket.
-func TestInProcess(t *testing.T) {
-	t.Parallel()
-	s := fleettest.Start(t, func(o *server.Options) { o.DontListen = true })
-	a := newGate(t, "a", s, func(o *Options) { o.Servers, o.Server = nil, s })
-	a.write("blocked", "one@example.net\n")
-	a.start()
-	a.mustAdd("blocked", "two@example.net")
-	equal(t, "blocked", a)
 }

@@ -8,8 +8,6 @@ import (
 	"errors"
 	"log/slog"
 	"time"
-
-	"github.com/nats-io/nats.go"
 )
 
 // Options say what a [Member] shares, and with whom.
@@ -17,10 +15,7 @@ type Options struct {
 	Name    string // of this gate, unique in the fleet
 	Version string // of the program
 
-	// Servers are URLs of NATS servers. Server, if not nil, is one in this process, which is
-	// used instead.
-	Servers []string
-	Server  nats.InProcessConnProvider
+	Servers []string // URLs of NATS servers
 
 	Credentials string      // the path of a file: see readCredentials; empty: none
 	TLS         *tls.Config // nil: the system's authorities, where a server wants TLS

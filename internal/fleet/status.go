@@ -2,7 +2,11 @@ package fleet
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
 )
 
 // Status is the state of the member, as it knows it without asking anybody.
@@ -10,9 +14,13 @@ type Status struct {
 	Name      string `json:"name"`
 	Connected bool   `json:"connected"`
 	Server    string `json:"server,omitempty"`
-	Trouble   string `json:"trouble,omitempty"` // why the fleet cannot be used
-	ReadOnly  bool   `json:"read_only,omitempty"`
-	Clash     string `json:"clash,omitempty"`
+
+	// Servers are those that hold the lists, if they are more than one, by name.
+	Servers []Server `json:"servers,omitempty"`
+
+	Trouble  string `json:"trouble,omitempty"` // why the fleet cannot be used
+	ReadOnly bool   `json:"read_only,omitempty"`
+	Clash    string `json:"clash,omitempty"`
 
 	Warnings []string `json:"warnings,omitempty"` // what is wrong on this gate, apart from the lists
 
@@ -29,6 +37,44 @@ type Status struct {
 	Panics    int64 `json:"panics"`
 }
 
+// Server is a NATS server that holds the lists.
+type Server struct {
+	Name      string `json:"name"`
+	Connected bool   `json:"connected"` // with the others
+}
+
+// lostServer is after how long a server counts as lost that the others do not hear. They hear each other
+// every second.
+const lostServer = 10 * time.Second
+
+// serversOf returns the servers of a stream; nil if it is on one alone.
+func serversOf(info *jetstream.StreamInfo) (all []Server) {
+	if info.Cluster == nil || len(info.Cluster.Replicas) == 0 {
+		return nil
+	}
+	if info.Cluster.Leader != "" {
+		all = append(all, Server{info.Cluster.Leader, true})
+	}
+	for _, r := range info.Cluster.Replicas {
+		heard := r.Active > 0 || r.Current // 0: never by this leader
+		all = append(all, Server{r.Name, !r.Offline && heard && r.Active < lostServer})
+	}
+	slices.SortFunc(all, func(a, b Server) int { return strings.Compare(a.Name, b.Name) })
+	return all
+}
+
+// ConnectedServers returns how many of Servers are connected, and the names of the others.
+func (s *Status) ConnectedServers() (n int, missing []string) {
+	for _, server := range s.Servers {
+		if server.Connected {
+			n++
+		} else {
+			missing = append(missing, server.Name)
+		}
+	}
+	return n, missing
+}
+
 // floodAge is how long it is said that there are too many signs of life, unless Members looks again.
 const floodAge = time.Minute
 
@@ -43,7 +89,7 @@ func (m *Member) Status() Status {
 	defer m.mu.Unlock()
 	s.Connected = m.buckets != nil && m.isLinked()
 	if s.Connected {
-		s.Server = m.nc.ConnectedUrlRedacted()
+		s.Server, s.Servers = m.nc.ConnectedUrlRedacted(), m.servers
 	} else if err := m.reason(); err != nil {
 		s.Trouble = err.Error()
 	}

@@ -62,14 +62,13 @@ type fleetPart struct {
 
 	changing sync.Mutex // held while it is configured or closed
 	closed   bool
-	held     *heldFleet // for the next run; nil: that gets its own
-	run      *fleetRun  // nil: the gate is in no fleet
+	unlock   func()    // what awaitFirst has locked, for the next run; nil: that locks itself
+	run      *fleetRun // nil: the gate is in no fleet
 
 	fetching sync.Mutex // held while the fetcher is updated
 
 	mu      sync.Mutex
 	member  *fleet.Member // nil: see why
-	server  *fleetServer  // nil: the gate has none
 	why     error         // why there is no member
 	since   time.Time     // when the gate began to join
 	sources []fetch.Source
@@ -82,7 +81,6 @@ type fleetPart struct {
 // fleetRun is the time with one configuration.
 type fleetRun struct {
 	settings config.Fleet
-	left     bool // only the server in the gate runs
 	cancel   context.CancelFunc
 	done     chan struct{}
 }
@@ -113,14 +111,16 @@ func (f *fleetPart) configure(c *config.Config) {
 	}
 	on := c.Fleet.On()
 	left := on && f.hasLeft()
-	if f.run != nil && (!on || f.run.left != left || !reflect.DeepEqual(f.run.settings, c.Fleet)) {
+	if f.run != nil && (!on || left || !reflect.DeepEqual(f.run.settings, c.Fleet)) {
 		f.end()
 	}
 	switch member := f.now(); {
 	case !on:
 		f.set(nil, managed.ErrNoFleet)
+	case left:
+		f.set(nil, errLeft)
 	case f.run == nil:
-		f.begin(c, left)
+		f.begin(c)
 	case member != nil:
 		member.SetLists(f.shares(c))
 		select {
@@ -160,24 +160,19 @@ func (f *fleetPart) join(c *config.Config) error {
 	return nil
 }
 
-// begin begins to be a member, or if the gate has left the fleet, only to run its server. The
-// caller has locked changing.
-func (f *fleetPart) begin(c *config.Config, left bool) {
+// begin begins to be a member. The caller has locked changing.
+func (f *fleetPart) begin(c *config.Config) {
 	ctx, cancel := context.WithCancel(context.Background())
-	r := &fleetRun{settings: c.Fleet, left: left, cancel: cancel, done: make(chan struct{})}
-	held := f.held
-	f.run, f.held = r, nil
+	r := &fleetRun{settings: c.Fleet, cancel: cancel, done: make(chan struct{})}
+	unlock := f.unlock
+	f.run, f.unlock = r, nil
 	f.mu.Lock()
 	f.since = time.Now()
 	f.mu.Unlock()
-	why := errJoining
-	if left {
-		why = errLeft
-	}
-	f.set(nil, why)
+	f.set(nil, errJoining)
 	go func() {
 		defer close(r.done)
-		f.keep(ctx, held, left)
+		f.keep(ctx, unlock)
 	}()
 }
 
@@ -197,30 +192,28 @@ func (f *fleetPart) close() {
 		f.end()
 		f.set(nil, fleet.ErrClosed)
 	}
-	if f.held != nil {
-		f.release(f.held)
-		f.held = nil
+	if f.unlock != nil {
+		f.unlock()
+		f.unlock = nil
 	}
 }
 
 // keep is a member until ctx ends. What is wrong with files is tried again, since mail needs no
-// fleet. Held, if not nil, is what it would have to wait for.
-func (f *fleetPart) keep(ctx context.Context, held *heldFleet, left bool) {
-	if held == nil {
-		held = f.hold(ctx, left)
+// fleet. Unlock, if not nil, is what it would have to wait for.
+func (f *fleetPart) keep(ctx context.Context, unlock func()) {
+	if unlock == nil {
+		unlock = f.lock(ctx)
 	}
-	if held == nil {
+	if unlock == nil {
 		return
 	}
-	defer f.release(held) // after the member has left
-	if left {
-		<-ctx.Done()
-		return
-	}
+	defer unlock() // after the member has left
 	grace := time.AfterFunc(fetchGrace, f.updateFetches)
 	defer grace.Stop()
+	server := time.AfterFunc(fetchGrace, f.warnServer) // which may start with the gate
+	defer server.Stop()
 	for logged := ""; ctx.Err() == nil; {
-		err := f.serve(ctx, held.server)
+		err := f.serve(ctx)
 		if err == nil {
 			return
 		}
@@ -234,7 +227,7 @@ func (f *fleetPart) keep(ctx context.Context, held *heldFleet, left bool) {
 }
 
 // lock waits until no other process of the gate is the member. It returns nil when ctx ends.
-func (f *fleetPart) lock(ctx context.Context, left bool) (unlock func()) {
+func (f *fleetPart) lock(ctx context.Context) (unlock func()) {
 	for logged := ""; ctx.Err() == nil; {
 		err := f.tree.MakeDirs(fleetDir)
 		if err == nil {
@@ -245,9 +238,7 @@ func (f *fleetPart) lock(ctx context.Context, left bool) (unlock func()) {
 		}
 		if !isLocked(err) && err.Error() != logged {
 			logged = err.Error()
-			if !left {
-				f.set(nil, err)
-			}
+			f.set(nil, err)
 			f.log.Error("this gate cannot join the fleet, and goes on alone", "error", err)
 		}
 		pause(ctx, fleetLockPoll)
@@ -256,7 +247,7 @@ func (f *fleetPart) lock(ctx context.Context, left bool) (unlock func()) {
 }
 
 // serve is a member until ctx ends. An error says that it has not become one.
-func (f *fleetPart) serve(ctx context.Context, server *fleetServer) error {
+func (f *fleetPart) serve(ctx context.Context) error {
 	c := f.config()
 	o, err := setup.Fleet(c)
 	if err != nil {
@@ -268,9 +259,6 @@ func (f *fleetPart) serve(ctx context.Context, server *fleetServer) error {
 		case rescan <- struct{}{}:
 		default:
 		}
-	}
-	if len(o.Servers) == 0 && server != nil {
-		o.Server = server
 	}
 	o.Logger = f.log
 	o.Lists = f.shares(c)

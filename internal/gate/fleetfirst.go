@@ -19,27 +19,6 @@ import (
 // firstWait bounds how long a start waits for shared lists that this gate never had.
 const firstWait = 30 * time.Second
 
-// heldFleet is what a process needs before it may be the member: the lock, and the server.
-type heldFleet struct {
-	unlock func()
-	server *fleetServer // nil: there is none to be
-}
-
-func (f *fleetPart) release(h *heldFleet) {
-	f.endServer(h.server)
-	h.unlock()
-}
-
-// hold waits for the lock, and starts the server. It returns nil when ctx ends. Left says that
-// the gate is not to be a member.
-func (f *fleetPart) hold(ctx context.Context, left bool) *heldFleet {
-	unlock := f.lock(ctx, left)
-	if unlock == nil {
-		return nil
-	}
-	return &heldFleet{unlock, f.startServer()}
-}
-
 // awaitFirst waits for the first version of the shared lists that this gate never had, and of
 // which it has no entry: without them it would accept what the other gates refuse. It is called
 // once, before the gate has a store. A list that the gate had before delays nothing. It calls waiting
@@ -75,11 +54,8 @@ func (f *fleetPart) awaitFirst(ctx context.Context, c *config.Config, waiting fu
 // takeFirst is a member until it has the first version of some lists, and returns those that it
 // did not get.
 func (f *fleetPart) takeFirst(ctx context.Context, o fleet.Options) (missing []fleet.List) {
-	if f.held = f.hold(ctx, false); f.held == nil {
+	if f.unlock = f.lock(ctx); f.unlock == nil {
 		return o.Lists
-	}
-	if len(o.Servers) == 0 && f.held.server != nil {
-		o.Server = f.held.server
 	}
 	o.Logger = f.log
 	o.StateChanged = func(string, json.RawMessage) error { return fleet.ErrNotShared } // the next member uses the values

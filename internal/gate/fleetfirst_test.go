@@ -46,7 +46,7 @@ func TestAwaitFirst(t *testing.T) {
 			f.awaitFirst(ctx, c, func(*config.Config) {})
 			waited := strings.Contains(log.String(), `msg="waiting for the first version of shared lists" lists=shared at_most=30s`)
 			without := strings.Contains(log.String(), `msg="serving without the first version of shared lists" lists=shared`)
-			if waited != test.waits || without != test.waits || (f.held != nil) != test.waits {
+			if waited != test.waits || without != test.waits || (f.unlock != nil) != test.waits {
 				t.Errorf("waited %v, and serves without %v:\n%s", waited, without, &log)
 			}
 		})

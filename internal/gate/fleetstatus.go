@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"strings"
 	"time"
@@ -52,7 +53,7 @@ func (f *fleetPart) answerLists(context.Context, []byte) ([]byte, error) {
 
 // report returns what other gates are to know of this one.
 func (f *fleetPart) report() json.RawMessage {
-	text, err := json.Marshal(admin.FleetReport{Started: f.started, Problem: f.problem(), Lists: f.served(), Server: f.serverStatus()})
+	text, err := json.Marshal(admin.FleetReport{Started: f.started, Problem: f.problem(), Lists: f.served()})
 	if err != nil {
 		return nil
 	}
@@ -76,8 +77,6 @@ func (f *fleetPart) status(ctx context.Context) admin.Fleet {
 	renewOwn(members, &s, f.report())
 	s.Problems = append(s.Problems, fleet.Problems(members)...)
 	s.Problems = append(s.Problems, reported(members)...)
-	s.Problems = append(s.Problems, saidOfServers(members, s.Name, func(of *fleet.ServerStatus) []string { return of.Problems })...)
-	s.Notes = append(s.Notes, saidOfServers(members, s.Name, func(of *fleet.ServerStatus) []string { return of.Notes })...)
 	s.Notes = append(s.Notes, fleet.Notes(members)...)
 	return s
 }
@@ -89,18 +88,6 @@ func renewOwn(members []fleet.Presence, s *admin.Fleet, report json.RawMessage) 
 	if i := slices.IndexFunc(members, own); i >= 0 && !slices.ContainsFunc(members[i+1:], own) {
 		members[i].Lists, members[i].Clash, members[i].Report = s.Lists, s.Clash, report
 	}
-}
-
-// saidOfServers returns what the servers in other gates say, as said returns it of each.
-func saidOfServers(members []fleet.Presence, own string, said func(*fleet.ServerStatus) []string) (all []string) {
-	for _, p := range members {
-		if server := admin.ParseFleetReport(p.Report).Server; server != nil && p.Name != own {
-			for _, text := range said(server) {
-				all = append(all, p.Name+": the server in this gate: "+text)
-			}
-		}
-	}
-	return all
 }
 
 // reported says what members have told of themselves: that mail cannot pass there, and which
@@ -125,9 +112,7 @@ func (f *fleetPart) own() (s admin.Fleet) {
 	f.mu.Lock()
 	m, why := f.member, f.why
 	f.mu.Unlock()
-	if s.OwnServer = f.serverStatus(); s.OwnServer != nil {
-		defer func() { tellServer(&s) }()
-	}
+	defer func() { tellServers(&s, &f.config().Fleet) }()
 	s.State = admin.FleetConnected
 	if m != nil {
 		s.Status, s.Problems = m.Status(), f.pinProblems()
@@ -151,16 +136,42 @@ func (f *fleetPart) own() (s admin.Fleet) {
 	return s
 }
 
-// tellServer says what is wrong with the server in the gate, and what it lacks.
-func tellServer(s *admin.Fleet) {
-	for _, problem := range s.OwnServer.Problems {
-		s.Problems = append(s.Problems, "the server in this gate: "+problem)
+// tellServers says which servers are missing, also that of this machine, and what the fleet lacks.
+func tellServers(s *admin.Fleet, c *config.Fleet) {
+	if n, missing := s.ConnectedServers(); len(missing) > 0 {
+		s.Problems = append(s.Problems, fmt.Sprintf("servers connected: %d of %d, without %s", n, len(s.Servers), strings.Join(missing, ", ")))
 	}
-	for _, note := range s.OwnServer.Notes {
-		s.Notes = append(s.Notes, "the server in this gate: "+note)
+	if !c.On() {
+		return
 	}
-	if lacks := config.FewServers(s.OwnServer.Servers); lacks != "" {
+	if err := serverAnswers(c); err != nil {
+		s.Problems = append(s.Problems, err.Error())
+	}
+	if lacks := config.FewServers(c.Server.Servers()); lacks != "" && c.Server.Listen != "" {
 		s.Notes = append(s.Notes, lacks+"; "+config.ThirdServer)
+	}
+}
+
+// serverPatience bounds how long the server on this machine may take to accept a connection.
+const serverPatience = time.Second
+
+// serverAnswers returns an error if [fleet.server] describes a server, which a program of its own runs on
+// this machine, and nothing accepts connections at its address.
+func serverAnswers(c *config.Fleet) error {
+	if c.Server.Listen == "" {
+		return nil
+	}
+	conn, err := net.DialTimeout("tcp", c.Server.Listen, serverPatience)
+	if err != nil {
+		return fmt.Errorf("the server of [fleet.server] does not run on this machine: %w; start it: systemctl enable --now spamgate-fleetd (journalctl -u spamgate-fleetd says why it ends)", err)
+	}
+	return conn.Close()
+}
+
+// warnServer logs that the server on this machine does not answer, once.
+func (f *fleetPart) warnServer() {
+	if err := serverAnswers(&f.config().Fleet); err != nil {
+		f.log.Warn("the server of the fleet does not run on this machine", "error", err)
 	}
 }
 
@@ -259,8 +270,7 @@ func differing(ctx context.Context, m *fleet.Member) (names []string) {
 	return names
 }
 
-// joinWait bounds how long a gate that joins waits for the fleet: a server in it starts first, and
-// the servers may elect a leader.
+// joinWait bounds how long a gate that joins waits for the fleet: its servers may elect a leader.
 const joinWait = 30 * time.Second
 
 // connected waits until the gate is connected to the fleet.

@@ -3,6 +3,8 @@ package gate
 import (
 	"fmt"
 	"log/slog"
+	"net"
+	"strings"
 	"testing"
 
 	"spamgate/internal/admin"
@@ -10,18 +12,30 @@ import (
 	"spamgate/internal/fleet"
 )
 
-// TestServerNotes has servers with a note: it is not a problem, on the gate of the server and on
-// others.
-func TestServerNotes(t *testing.T) {
-	own := admin.Fleet{OwnServer: &fleet.ServerStatus{Servers: 3, Problems: []string{"bad"}, Notes: []string{"odd"}}}
-	tellServer(&own)
-	if got := fmt.Sprintf("%q %q", own.Problems, own.Notes); got != `["the server in this gate: bad"] ["the server in this gate: odd"]` {
-		t.Error(got)
+// TestTellServers has a server that is missing, and one of this machine that does not run.
+func TestTellServers(t *testing.T) {
+	c := config.Fleet{Servers: config.Addresses{"nats://192.0.2.1:4222"}}
+	tell := func(want string) {
+		t.Helper()
+		s := admin.Fleet{Status: fleet.Status{Servers: []fleet.Server{{Name: "mx1", Connected: true}, {Name: "mx2", Connected: true}, {Name: "mx3"}}}}
+		tellServers(&s, &c)
+		if got := fmt.Sprintf("%q", s.Problems); !strings.Contains(got, "servers connected: 2 of 3, without mx3") || strings.Contains(got, "systemctl enable --now spamgate-fleetd") != (want != "") {
+			t.Error(got)
+		}
 	}
-	members := []fleet.Presence{{Name: "mx1", Report: []byte(`{"server":{"notes":["own"]}}`)}, {Name: "mx2", Report: []byte(`{"server":{"notes":["odd"],"problems":["bad"]}}`)}}
-	got := saidOfServers(members, "mx1", func(of *fleet.ServerStatus) []string { return of.Notes })
-	if fmt.Sprintf("%q", got) != `["mx2: the server in this gate: odd"]` {
-		t.Errorf("%q", got)
+	tell("")
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Server.Listen = l.Addr().String()
+	tell("")
+	l.Close()
+	tell("it does not run")
+	c.Servers = nil
+	var off admin.Fleet
+	if tellServers(&off, &c); len(off.Problems)+len(off.Notes) > 0 {
+		t.Errorf("a gate in no fleet: %+v", off)
 	}
 }
 

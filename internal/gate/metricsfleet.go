@@ -4,7 +4,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"spamgate/internal/admin"
-	"spamgate/internal/fleet"
 )
 
 // The metrics of the fleet.
@@ -19,11 +18,8 @@ var (
 	descFleetConnects  = desc("fleet_connects_total", "Connections to servers of the fleet.")
 	descFleetPanics    = desc("fleet_panics_total", "Faults of the program in the fleet: see the log.")
 
-	descServerUp        = desc("fleet_server_up", "1 if the server in the gate runs and has a leader: it takes edits.")
-	descServerServers   = desc("fleet_server_servers", "How many servers the cluster is to have.")
-	descServerConnected = desc("fleet_server_servers_connected", "How many of them are connected, this one included.")
-	descServerClients   = desc("fleet_server_clients", "Clients of the server in the gate.")
-	descServerBytes     = desc("fleet_server_store_bytes", "The size of the server's store.")
+	descFleetServers          = desc("fleet_servers", "How many servers hold the lists.")
+	descFleetServersConnected = desc("fleet_servers_connected", "How many of them are connected with each other.")
 )
 
 // Describe implements prometheus.Collector.
@@ -31,7 +27,7 @@ func (f *fleetPart) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		descFleetConnected, descFleetBehind, descFleetSequence, descFleetApplied, descFleetPublished, descFleetConflicts,
 		descFleetRefused, descFleetConnects, descFleetPanics,
-		descServerUp, descServerServers, descServerConnected, descServerClients, descServerBytes,
+		descFleetServers, descFleetServersConnected,
 	} {
 		to <- d
 	}
@@ -42,11 +38,15 @@ var truth = map[bool]float64{true: 1}
 // Collect implements prometheus.Collector. A gate in no fleet has no metrics of it.
 func (f *fleetPart) Collect(to chan<- prometheus.Metric) {
 	s := f.own()
-	collectServer(s.OwnServer, to)
 	if s.State == admin.FleetOff || s.State == admin.FleetLeft {
 		return
 	}
 	to <- prometheus.MustNewConstMetric(descFleetConnected, prometheus.GaugeValue, truth[s.Connected])
+	if s.Connected {
+		n, _ := s.ConnectedServers()
+		to <- prometheus.MustNewConstMetric(descFleetServers, prometheus.GaugeValue, float64(max(1, len(s.Servers))))
+		to <- prometheus.MustNewConstMetric(descFleetServersConnected, prometheus.GaugeValue, float64(max(1, n)))
+	}
 	for _, l := range s.Lists {
 		to <- prometheus.MustNewConstMetric(descFleetBehind, prometheus.GaugeValue, truth[l.Behind || l.Error != ""], l.Name)
 		to <- prometheus.MustNewConstMetric(descFleetSequence, prometheus.GaugeValue, float64(l.Sequence), l.Name)
@@ -56,19 +56,5 @@ func (f *fleetPart) Collect(to chan<- prometheus.Metric) {
 		descFleetRefused: s.Refused, descFleetConnects: s.Connects, descFleetPanics: s.Panics,
 	} {
 		to <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(value))
-	}
-}
-
-// collectServer collects the metrics of the server in the gate, if it has one.
-func collectServer(s *fleet.ServerStatus, to chan<- prometheus.Metric) {
-	if s == nil {
-		return
-	}
-	for d, value := range map[*prometheus.Desc]float64{
-		descServerUp:      truth[s.Running && s.Leader != ""],
-		descServerServers: float64(s.Servers), descServerConnected: float64(s.Connected),
-		descServerClients: float64(s.Clients), descServerBytes: float64(s.Bytes),
-	} {
-		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value)
 	}
 }

@@ -33,7 +33,7 @@ func (f *faults) Fleet() {
 	f.fleetNames(c)
 }
 
-// fleetServer checks the server in the gate: its store, and that it speaks TLS if clients are to.
+// fleetServer checks the server of spamgate-fleetd: its store, and that it speaks TLS if clients are to.
 func (f *faults) fleetServer(c *config.Fleet) {
 	s := &c.Server
 	if s.Listen == "" {
@@ -66,7 +66,7 @@ func (f *faults) credentials(c *config.Fleet) {
 	case who.Token != "" && other == nil:
 		f.fail(key, c.Credentials+" has a seed that is not a user's", `put the seed of a user there, which begins with "SU"`)
 	case who.User && c.Server.Listen != "":
-		f.fail(key, c.Credentials+" is of a NATS user, which the server in the gate cannot check", "put one line with a token, or the seed of a user's nkey, into the file")
+		f.fail(key, c.Credentials+" is of a NATS user, which spamgate-fleetd cannot check", "put one line with a token, or the seed of a user's nkey, into the file")
 	}
 }
 

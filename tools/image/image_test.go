@@ -158,7 +158,7 @@ func TestContents(t *testing.T) {
 			t.Errorf("%s: the certificate authorities are %d bytes", arch, len(roots))
 		}
 		for name, mode := range map[string]os.FileMode{
-			"usr/bin/spamgate": 0o755, "etc/spamgate": 0o755 | os.ModeDir, "var/lib/spamgate": 0o700 | os.ModeDir, "tmp": 0o777 | os.ModeDir | os.ModeSticky,
+			"usr/bin/spamgate": 0o755, "usr/bin/spamgate-fleetd": 0o755, "etc/spamgate": 0o755 | os.ModeDir, "var/lib/spamgate": 0o700 | os.ModeDir, "tmp": 0o777 | os.ModeDir | os.ModeSticky,
 		} {
 			info, err := os.Stat(filepath.Join(root, name))
 			if err != nil || info.Mode() != mode {

@@ -23,7 +23,7 @@ type entry struct {
 	content []byte
 }
 
-// baseLayer returns the layer with everything but the program. The certificates are
+// baseLayer returns the layer with everything but the programs. The certificates are
 // Mozilla's, as the module golang.org/x/crypto/x509roots has them. Time zones are in the
 // program (-tags timetzdata).
 func baseLayer(made time.Time) (v1.Layer, error) {
@@ -58,12 +58,16 @@ func certificates() []byte {
 	return b.Bytes()
 }
 
-func programLayer(binary string, made time.Time) (v1.Layer, error) {
-	content, err := os.ReadFile(binary)
+func programLayer(binary, server string, made time.Time) (v1.Layer, error) {
+	gate, err := os.ReadFile(binary)
 	if err != nil {
 		return nil, err
 	}
-	return layer(made, entry{path: program[1:], mode: 0o755, content: content})
+	broker, err := os.ReadFile(server)
+	if err != nil {
+		return nil, err
+	}
+	return layer(made, entry{path: program[1:], mode: 0o755, content: gate}, entry{path: fleetd[1:], mode: 0o755, content: broker})
 }
 
 // layer returns a layer with the entries, all of one time.

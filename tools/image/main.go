@@ -23,6 +23,7 @@ const userID = 10025
 
 const (
 	program   = "/usr/bin/spamgate"
+	fleetd    = "/usr/bin/spamgate-fleetd"
 	configDir = "/etc/spamgate"
 	stateDir  = "/var/lib/spamgate"
 	config    = configDir + "/config.toml"
@@ -37,20 +38,21 @@ func main() {
 
 func run() error {
 	binary := flag.String("program", "", "the program, built for the architecture")
+	server := flag.String("fleetd", "", "spamgate-fleetd, built for the architecture")
 	arch := flag.String("arch", "", "the architecture, as Go calls it")
 	version := flag.String("version", "", "the version")
 	date := flag.String("date", "", "the time of all files, in seconds since 1970")
 	out := flag.String("out", "", "the archive to write")
 	flag.Parse()
-	if *binary == "" || *arch == "" || *version == "" || *out == "" || flag.NArg() > 0 {
-		return errors.New("program, arch, version, date and out are needed; packaging/image sets them")
+	if *binary == "" || *server == "" || *arch == "" || *version == "" || *out == "" || flag.NArg() > 0 {
+		return errors.New("program, fleetd, arch, version, date and out are needed; packaging/image sets them")
 	}
 	seconds, err := strconv.ParseInt(*date, 10, 64)
 	if err != nil {
 		return fmt.Errorf("-date %q is not a number of seconds", *date)
 	}
 	made := time.Unix(seconds, 0).UTC()
-	img, err := build(*binary, *arch, *version, made)
+	img, err := build(*binary, *server, *arch, *version, made)
 	if err != nil {
 		return err
 	}
@@ -61,13 +63,13 @@ func run() error {
 func tag(version string) string { return strings.NewReplacer("+", "-", "~", "-").Replace(version) }
 
 // build makes the image: a layer with the base files, which seldom changes, and one with
-// the program.
-func build(binary, arch, version string, made time.Time) (v1.Image, error) {
+// the programs.
+func build(binary, server, arch, version string, made time.Time) (v1.Image, error) {
 	base, err := baseLayer(made)
 	if err != nil {
 		return nil, err
 	}
-	code, err := programLayer(binary, made)
+	code, err := programLayer(binary, server, made)
 	if err != nil {
 		return nil, err
 	}

@@ -2,9 +2,9 @@
 //
 //	tools/man/run DIR
 //
-// DIR gets man1/spamgate*.1 and man1/hashlab*.1 with a page for each command,
-// man5/spamgate.toml.5, and completions/ with spamgate.bash, _spamgate (zsh), spamgate.fish and
-// those of hashlab. The same source and SOURCE_DATE_EPOCH give the same bytes. It is a module of its own, so that
+// DIR gets man1/spamgate*.1 and man1/hashlab*.1 with a page for each command, and one for
+// spamgate-fleetd, man5/spamgate.toml.5, and completions/ with spamgate.bash, _spamgate (zsh),
+// spamgate.fish and those of hashlab. The same source and SOURCE_DATE_EPOCH give the same bytes. It is a module of its own, so that
 // those who build spamgate do not need the libraries that write manual pages.
 package main
 
@@ -18,6 +18,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"spamgate/internal/cli/fleetd"
 	"spamgate/internal/cli/lab"
 	"spamgate/internal/cli/root"
 )
@@ -52,7 +53,7 @@ func run(args []string) error {
 			return err
 		}
 	}
-	return nil
+	return writePages(fleetd.NewCommand(), filepath.Join(args[0], "man1"), date)
 }
 
 // programs make the command of each program.

@@ -60,7 +60,10 @@ func manPage(cmd *cobra.Command, date time.Time) ([]byte, error) {
 		return nil, err
 	}
 	text := strings.Replace(tidy(page.String()), date.Format("Jan 2006"), date.Format(time.DateOnly), 1)
-	if cmd.Flags().Lookup("config") != nil || cmd.Name() == "spamgate" {
+	switch {
+	case !strings.Contains(text, "\n.SH SEE ALSO\n"): // it has no other commands
+		text += "\n.SH SEE ALSO\n\\fBspamgate(1)\\fP, \\fBspamgate.toml(5)\\fP"
+	case cmd.Flags().Lookup("config") != nil || cmd.Name() == "spamgate":
 		text += ", \\fBspamgate.toml(5)\\fP"
 	}
 	return []byte(text + "\n"), nil

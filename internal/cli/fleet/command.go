@@ -35,7 +35,7 @@ each failure. status, diff, join and leave ask the running gate.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	for _, verb := range []*cobra.Command{newStatus(), newDiff(), newJoin(), newLeave(), newInit(), newMember(), newServer()} {
+	for _, verb := range []*cobra.Command{newStatus(), newDiff(), newJoin(), newLeave(), newInit(), newMember()} {
 		cli.NameErrors(verb)
 		cmd.AddCommand(verb)
 	}
@@ -76,14 +76,13 @@ func runs(cmd *cobra.Command, do func(ctx context.Context, s *session, args []st
 	return cmd
 }
 
-// withoutGate returns the error of a configuration that no gate can use. One that is for "spamgate
-// fleet server" has a better one.
+// withoutGate returns the error of a configuration that no gate can use. One that is for spamgate-fleetd
+// has a better one.
 func withoutGate(file string, err error) error {
-	c, serverErr := config.LoadFleetServer(file)
-	if serverErr != nil || len(c.Lists) > 0 {
+	if !local.IsForFleetd(file) {
 		return err
 	}
-	return fmt.Errorf("%s is for spamgate fleet server, and no gate runs with it: run this command on a gate of the fleet", file)
+	return fmt.Errorf("%s is for spamgate-fleetd, and no gate runs with it: run this command on a gate of the fleet", file)
 }
 
 func jsonFlag(cmd *cobra.Command) *bool {

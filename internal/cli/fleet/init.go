@@ -29,7 +29,7 @@ const (
 	fileKey    = "server.key"
 )
 
-// The ports of the server in the gate.
+// The ports of spamgate-fleetd.
 const (
 	clientPort = "4222"
 	routePort  = "6222"
@@ -49,16 +49,16 @@ func newInit() *cobra.Command {
 	dir := "fleet"
 	cmd := &cobra.Command{
 		Use:   "init NAME=HOST...",
-		Short: "Write the files for a new fleet, with servers in the gates",
-		Long: `Write a directory for each machine, for a fleet whose servers run in the gates
-([fleet.server]): a part of the configuration, the token that all share, and
-certificates. HOST is the address or the name by which the others reach the
-machine. The certificates, and the authority that signs them, are valid for ten
-years; the authority's key is not kept.
+		Short: "Write the files for a new fleet, with a server on each machine",
+		Long: `Write a directory for each machine, for a fleet with a server of spamgate-fleetd
+on each: a part of the configuration, which gate and server read, the token that
+all share, and certificates. HOST is the address or the name by which the others
+reach the machine. The certificates, and the authority that signs them, are valid
+for ten years; the authority's key is not kept.
 
 Three machines go on while one of them is down, and four are not better. Two are
-not enough for that: the third may be any machine that runs "spamgate fleet
-server".
+not enough for that: the third may be any machine that runs spamgate-fleetd, with
+a gate or without.
 
 Exit codes: 0 written; 2 an error: nothing is overwritten.`,
 		Example: `  spamgate fleet init mx1=192.0.2.1 mx2=192.0.2.2 mx3=192.0.2.3`,
@@ -201,6 +201,7 @@ func configOf(m machine, machines []machine) string {
 	}
 	lines := append(fleetTable(m.Name, servers, true, true),
 		"",
+		"# For spamgate-fleetd, which reads the same file.",
 		"[fleet.server]",
 		fmt.Sprintf("listen = %q", net.JoinHostPort(m.Host, clientPort)))
 	if len(routes) > 0 {
@@ -248,6 +249,7 @@ func printInit(w io.Writer, dir string, machines []machine) {
 		printCopy(w, m.Dir, m.Host)
 	}
 	printSteps(w)
+	fmt.Fprintln(w, "  systemctl enable --now spamgate-fleetd")
 	term.PrintWrapped(w, "", fmt.Sprintf("Let these machines alone reach each other's ports %s and %s. Then: spamgate fleet status", clientPort, routePort))
 	if lacks := config.FewServers(len(machines)); lacks != "" {
 		fmt.Fprintln(w)

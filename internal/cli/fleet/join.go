@@ -97,7 +97,7 @@ func newLeave() *cobra.Command {
 		Short: "Take this gate out of the fleet",
 		Long: `Take the running gate out of the fleet until "spamgate fleet join", also over
 restarts. It keeps the lists that it has, and edits of them count on this gate
-only. A server in it ([fleet.server]) goes on, since other gates may need it.
+only. spamgate-fleetd goes on here, since other gates may need its server.
 After "spamgate fleet join" a list with such edits differs, and that command
 decides. To leave for good, remove [fleet] and the lines fleet = true from the
 configuration.

@@ -62,6 +62,9 @@ func printStatus(w io.Writer, f *admin.Fleet, now time.Time, width int, all bool
 		return
 	case admin.FleetConnected:
 		term.PrintWrapped(w, "", fmt.Sprintf("%s is connected to %s", f.Name, f.Server))
+		if n, missing := f.ConnectedServers(); n > 0 && len(missing) == 0 { // else it is a problem
+			fmt.Fprintf(w, "servers connected: %d of %d\n", n, n)
+		}
 	default:
 		term.PrintWrapped(w, "", fmt.Sprintf("%s is NOT CONNECTED, and goes on with the lists that it has: %s", f.Name, f.Trouble))
 	}
@@ -70,7 +73,6 @@ func printStatus(w io.Writer, f *admin.Fleet, now time.Time, width int, all bool
 	}
 	printMembers(w, f, now, width, all)
 	printLists(w, f, width)
-	printServers(w, f, width)
 	problems, more := f.Problems, 0
 	if n := len(problems); n > maxShown && !all {
 		problems, more = problems[:maxShown], n-maxShown

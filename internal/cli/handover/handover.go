@@ -13,6 +13,7 @@ import (
 
 	"spamgate/internal/admin"
 	"spamgate/internal/cli"
+	"spamgate/internal/cli/local"
 	"spamgate/internal/config"
 	"spamgate/internal/term"
 	"spamgate/internal/text"
@@ -48,6 +49,10 @@ Exit codes: 0 handed over; 1 no gate is running; 2 not handed over.`,
 			return fmt.Errorf("--timeout %v: use more than 0 and at most %v", *timeout, admin.MaxHandover)
 		}
 		c, err := config.Load(*file)
+		if err != nil && local.IsForFleetd(*file) {
+			fmt.Fprintf(term.Escape(cmd.ErrOrStderr()), "spamgate: %s is for spamgate-fleetd, and no gate runs with it\n", *file)
+			return cli.ErrNo
+		}
 		if err != nil {
 			return errors.Join(err, errors.New("nothing has changed for a gate that runs: it goes on with the configuration that it has read"))
 		}

@@ -149,3 +149,9 @@ func (g *Answer) Print(w io.Writer) {
 		fmt.Fprintln(w, "no gate is running: it will be read at the next start")
 	}
 }
+
+// IsForFleetd reports whether a configuration that no gate can use is one for spamgate-fleetd.
+func IsForFleetd(file string) bool {
+	c, err := config.LoadFleetServer(file)
+	return err == nil && len(c.Lists) == 0
+}

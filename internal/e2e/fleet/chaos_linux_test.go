@@ -19,7 +19,7 @@ import (
 	"spamgate/internal/fleet"
 )
 
-// TestChaos has three gates with servers in them, and a fourth that only reads, on which all goes
+// TestChaos has three gates with a server beside each, and a fourth that only reads, on which all goes
 // wrong at once: they are killed, parted and lose their state directories while all three edit the
 // list and add accounts, and somebody with the credentials of a reader tries to change something. No
 // acknowledged edit or account is lost, nothing else appears, and no gate lets a listed sender in.
@@ -231,20 +231,24 @@ func (c *chaos) one() {
 	what := "a gate with its server"
 	var parted linkState
 	switch n := c.r.IntN(100); {
-	case n < 25:
-	case n < 35:
-		what, victims = "two gates", append(victims, c.gates[(i+1)%3])
-	case n < 45:
-		what, victims = "all gates", c.gates
+	case n < 10:
+	case n < 20:
+		what = "a gate"
+	case n < 30:
+		what = "a server"
+	case n < 40:
+		what, victims = "two gates with their servers", append(victims, c.gates[(i+1)%3])
+	case n < 50:
+		what, victims = "all gates and servers", c.gates
 	case n < 60:
-		what = "a gate and its state directory"
+		what = "a gate with its server and the state directory"
 		harness.WaitFor(c, "all servers have all", c.c.whole) // only this one's disk is lost
 	case n < 75:
 		what, victims, parted = "the network of a machine", nil, linkCut
 	case n < 90:
 		what, victims, parted = "the packets of a machine", nil, linkStalled
 	default: // the other two have no majority
-		what, victims, parted = "a machine's network, and another gate", []*member{c.gates[(i+1)%3]}, linkCut
+		what, victims, parted = "a machine's network, and another gate with its server", []*member{c.gates[(i+1)%3]}, linkCut
 	}
 	c.kills.done[what]++
 	c.pause()
@@ -252,9 +256,16 @@ func (c *chaos) one() {
 		c.part(i, parted)
 	}
 	for _, g := range victims {
-		g.end()
+		switch what {
+		case "a gate":
+			kill(g.Gate)
+		case "a server":
+			kill(g.Server)
+		default:
+			g.stop()
+		}
 	}
-	if what == "a gate and its state directory" {
+	if strings.HasSuffix(what, "the state directory") {
 		if err := os.RemoveAll(filepath.Join(victims[0].Dir, "state")); err != nil {
 			c.Fatal(err)
 		}
@@ -265,7 +276,15 @@ func (c *chaos) one() {
 	}
 	c.part(i, linkOpen)
 	for _, g := range victims {
-		g.start()
+		switch server := g.Server; what {
+		case "a gate":
+			g.Gate = harness.Serve(c, g.Dir)
+			g.Server = server
+		case "a server":
+			g.Server = harness.LaunchFleetd(c, g.Dir)
+		default:
+			g.start()
+		}
 		c.listening(g)
 	}
 	c.goesOn(what)

@@ -100,7 +100,12 @@ func (m *member) refuses(t *testing.T, from string) {
 // start starts a gate again that has ended.
 func (m *member) start() {
 	m.T.Helper()
+	server := m.Server
+	if server != nil {
+		server = harness.LaunchFleetd(m.T, m.Dir)
+	}
 	m.Gate = harness.Serve(m.T, m.Dir)
+	m.Server = server
 }
 
 // TestEdits makes edits on each of three gates, which all have.

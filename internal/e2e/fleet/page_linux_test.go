@@ -45,7 +45,7 @@ var shims = map[string]string{
 	"scp":       "#!/bin/sh\nfor to; do :; done\nto=${to#root@}\n[ \"$1\" != -r ] || shift\ncp -r \"$1\" \"$ROOT/${to%%:*}${to#*:}\"\n",
 	"apt":       "#!/bin/sh\nfor file; do :; done\ntest -e \"$file\"\n",
 	"chown":     "#!/bin/sh\ntest \"$1 $2\" = '-R spamgate:' && test -e \"$3\"\n",
-	"systemctl": "#!/bin/sh\ntest \"$1\" = enable && touch started\n",
+	"systemctl": "#!/bin/sh\ntest \"$1\" = enable && case $* in *spamgate-fleetd.service*spamgate.service*) touch started ;; *) false ;; esac\n",
 }
 
 func newPage(t *testing.T) *page {
@@ -101,7 +101,7 @@ func (p *page) run(line string) (string, int) {
 	return stdout + stderr, code
 }
 
-// start starts the gates on machines on which the page has started them.
+// start starts gates and servers on machines on which the page has started them.
 func (p *page) start() {
 	started, err := filepath.Glob(filepath.Join(p.root, "*", "started"))
 	if err != nil {
@@ -113,6 +113,7 @@ func (p *page) start() {
 		if err := os.Remove(file); err != nil {
 			p.t.Fatal(err)
 		}
+		harness.LaunchFleetd(p.t, filepath.Join(dir, "etc/spamgate"))
 		m := &member{harness.Launch(p.t, filepath.Join(dir, "etc/spamgate"), exec.Command(harness.Binary(p.t), "serve")), filepath.Base(dir)}
 		all, p.gates[m.name] = append(all, m), m
 	}

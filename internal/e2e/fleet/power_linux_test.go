@@ -6,12 +6,10 @@ import (
 	"io/fs"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"spamgate/internal/admin"
 	"spamgate/internal/e2e/harness"
 )
 
@@ -59,23 +57,21 @@ func TestDisk(t *testing.T) {
 	}
 }
 
-// startOnDisks starts gates with servers in them, each with its state directory on a disk of its
-// own.
+// startOnDisks starts gates with a server beside each, and the state directory of both on a disk of
+// its own.
 func startOnDisks(t *testing.T, seed uint64, machines int) (k *kills, disks []*harness.Disk) {
 	t.Helper()
 	k = &kills{T: t, r: rand.New(rand.NewPCG(seed, 0)), done: map[string]int{}}
-	for i, s := range initFleet(t, []string{"mx1", "mx2", "mx3"}[:machines]...) {
+	var dirs []string
+	for _, s := range initFleet(t, []string{"mx1", "mx2", "mx3"}[:machines]...) {
 		dir := dirOf(t, s)
 		state := filepath.Join(dir, "state")
 		if err := os.Mkdir(state, 0o700); err != nil {
 			t.Fatal(err)
 		}
-		disks = append(disks, harness.NewDisk(t, state))
-		k.gates = append(k.gates, &member{harness.Launch(t, dir, exec.Command(harness.Binary(t), "serve")), fmt.Sprint("mx", i+1)})
+		disks, dirs = append(disks, harness.NewDisk(t, state)), append(dirs, dir)
 	}
-	for _, g := range k.gates {
-		g.Addr = g.WaitListening()
-	}
+	k.gates = startMachines(t, dirs...)
 	harness.WaitFor(t, "the fleet takes an edit", func() bool { return k.gates[0].edit("add", listed) == nil })
 	k.c = clusterOf(t, k.gates)
 	if machines > 1 {
@@ -92,18 +88,13 @@ func (k *kills) powerCut(disks []*harness.Disk) {
 	k.done[what]++
 	k.pause()
 	for i := range n {
-		k.gates[(first+i)%len(disks)].end()
+		k.gates[(first+i)%len(disks)].stop()
 	}
 	for i := range n {
 		disks[(first+i)%len(disks)].PowerCut()
 	}
 	for i := range n {
-		m := k.gates[(first+i)%len(disks)]
-		m.Gate = harness.Launch(k, m.Dir, exec.Command(harness.Binary(k), "serve")) // one waits for the other
-	}
-	for i := range n {
-		m := k.gates[(first+i)%len(disks)]
-		m.Addr = m.WaitListening()
+		k.gates[(first+i)%len(disks)].start()
 	}
 	k.goesOn(what)
 }
@@ -126,8 +117,8 @@ func TestFlippedBits(t *testing.T) {
 	}
 }
 
-// flip stops a gate, flips bits in a file of its server, and starts it again. If the gate says that
-// the store is damaged, it does what it is told.
+// flip stops a gate and its server, flips bits in a file of the server, and starts both again. If the
+// server says that the store is damaged, it does what it is told.
 func (k *kills) flip() {
 	k.Helper()
 	if len(k.gates) > 1 {
@@ -135,7 +126,7 @@ func (k *kills) flip() {
 	}
 	g := k.gates[k.r.IntN(len(k.gates))]
 	k.pause()
-	g.end()
+	g.stop()
 	store := filepath.Join(g.Dir, "state", "fleet", "server")
 	var files []string
 	err := filepath.WalkDir(store, func(file string, e fs.DirEntry, err error) error {
@@ -165,16 +156,13 @@ func (k *kills) flip() {
 	g.start()
 	before, _ := k.made()
 	harness.WaitFor(k, "edits are made after a flip in "+name, func() bool {
-		if f := g.status(); f.State != admin.FleetConnected || len(f.Problems) > 0 {
-			if strings.Contains(fmt.Sprint(f.Problems), "the store is damaged") {
-				k.Logf("%s says %q", g.name, f.Problems)
-				k.done["told"]++
-				g.end()
-				if err := os.RemoveAll(store); err != nil {
-					k.Fatal(err)
-				}
-				g.start()
+		if strings.Contains(g.Server.Log.String(), "the store is damaged") {
+			k.done["told"]++
+			g.stop()
+			if err := os.RemoveAll(store); err != nil {
+				k.Fatal(err)
 			}
+			g.start()
 		}
 		now, _ := k.made()
 		return now > before+5

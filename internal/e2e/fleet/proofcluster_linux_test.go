@@ -32,7 +32,7 @@ type natsBroker struct{ *harness.NATS }
 func (n natsBroker) store() string   { return n.Store }
 func (n natsBroker) address() string { return n.Addr }
 
-// ownBroker is "spamgate fleet server".
+// ownBroker is spamgate-fleetd.
 type ownBroker struct {
 	t    testing.TB
 	addr string
@@ -46,8 +46,8 @@ func (o *ownBroker) address() string { return o.addr }
 
 func (o *ownBroker) Start() {
 	o.t.Helper()
-	o.out = harness.NewOutput(o.t, "spamgate fleet server")
-	o.cmd = exec.Command(harness.Binary(o.t), "fleet", "server")
+	o.out = harness.NewOutput(o.t, "spamgate-fleetd")
+	o.cmd = exec.Command(harness.FleetdBinary(o.t))
 	o.cmd.Dir, o.cmd.Stdout, o.cmd.Stderr = o.dir, o.out, o.out
 	if err := o.cmd.Start(); err != nil {
 		o.t.Fatal(err)
@@ -100,7 +100,7 @@ func startBrokers(t testing.TB, n int) *cluster {
 	return c.start(brokers...)
 }
 
-// startOwnBrokers starts three "spamgate fleet server".
+// startOwnBrokers starts three spamgate-fleetd.
 func startOwnBrokers(t testing.TB) *cluster {
 	t.Helper()
 	var clusters, listens []string

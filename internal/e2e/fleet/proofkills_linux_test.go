@@ -18,8 +18,8 @@ import (
 // gates are equal at the end.
 func TestProofKills(t *testing.T) {
 	for name, start := range map[string]func(testing.TB) *cluster{
-		"nats-server":           func(t testing.TB) *cluster { return startBrokers(t, 3) },
-		"spamgate fleet server": startOwnBrokers,
+		"nats-server":     func(t testing.TB) *cluster { return startBrokers(t, 3) },
+		"spamgate-fleetd": startOwnBrokers,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

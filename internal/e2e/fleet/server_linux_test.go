@@ -10,17 +10,16 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
 	"spamgate/internal/admin"
+	"spamgate/internal/config"
 	"spamgate/internal/e2e/harness"
-	"spamgate/internal/smtptest"
 )
 
 // initFleet returns the setups of machines for which "spamgate fleet init" has written the files:
-// gates with a server in each, which speaks TLS. Each machine has its own address on loopback.
+// a gate and a server on each, which speaks TLS. Each machine has its own address on loopback.
 func initFleet(t *testing.T, names ...string) (setups []harness.Setup) {
 	t.Helper()
 	g := &harness.Gate{T: t, Dir: t.TempDir()}
@@ -82,11 +81,25 @@ func dirOf(t *testing.T, s harness.Setup) string {
 	return dir
 }
 
-// startServers starts gates whose files init has written, and waits until they share the list.
-func startServers(t *testing.T, setups []harness.Setup) (gates []*member) {
+// startServers starts machines whose files init has written, each with a gate and a server, and waits
+// until they share the list.
+func startServers(t *testing.T, setups []harness.Setup) []*member {
 	t.Helper()
-	for i, s := range setups {
-		gates = append(gates, &member{harness.Launch(t, dirOf(t, s), exec.Command(harness.Binary(t), "serve")), fmt.Sprint("mx", i+1)})
+	var dirs []string
+	for _, s := range setups {
+		dirs = append(dirs, dirOf(t, s))
+	}
+	return startMachines(t, dirs...)
+}
+
+// startMachines is startServers for directories with the files.
+func startMachines(t *testing.T, dirs ...string) (gates []*member) {
+	t.Helper()
+	for i, dir := range dirs {
+		server := harness.LaunchFleetd(t, dir)
+		g := &member{harness.Launch(t, dir, exec.Command(harness.Binary(t), "serve")), fmt.Sprint("mx", i+1)}
+		g.Server = server
+		gates = append(gates, g)
 	}
 	for _, g := range gates {
 		g.Addr = g.WaitListening()
@@ -100,7 +113,7 @@ func waitWell(t *testing.T, m *member, members int) (f admin.Fleet) {
 	t.Helper()
 	defer func() {
 		if t.Failed() {
-			t.Logf("the status is %+v, server %+v", f, f.OwnServer)
+			t.Logf("the status is %+v", f)
 		}
 	}()
 	harness.WaitFor(t, "all is well", func() bool {
@@ -110,11 +123,27 @@ func waitWell(t *testing.T, m *member, members int) (f admin.Fleet) {
 	return f
 }
 
-// stop kills a gate.
+// stop kills a gate, and the server on its machine.
 func (m *member) stop() {
-	m.Kill()
-	<-m.Exited
-	m.Ended = true
+	kill(m.Gate)
+	if m.Server != nil {
+		kill(m.Server)
+	}
+}
+
+// kill kills a process.
+func kill(g *harness.Gate) {
+	if !g.Ended {
+		g.Kill()
+		<-g.Exited
+		g.Ended = true
+	}
+}
+
+// logs waits until a process has logged a text.
+func logs(g *harness.Gate, text string) {
+	g.T.Helper()
+	g.Log.Wait(text, func(line string) bool { return strings.Contains(line, text) })
 }
 
 // add tries to add an entry, and reports whether the fleet has taken it.
@@ -132,26 +161,26 @@ func (m *member) waitAdded(t *testing.T, entry string) {
 	harness.WaitFor(t, "the fleet takes an edit", func() bool { return m.add(entry) })
 }
 
-// TestServersInGates has three gates with a server each, which speak TLS: edits go on while one
-// of them is down, and the server of a gate that has left the fleet still votes.
-func TestServersInGates(t *testing.T) {
+// TestServers has three machines with a gate and a server each, which speak TLS: edits go on while one
+// of them is down, and the server beside a gate that has left the fleet still votes.
+func TestServers(t *testing.T) {
 	t.Parallel()
 	gates := startServers(t, initFleet(t, "mx1", "mx2", "mx3"))
 	gates[0].waitAdded(t, "first.example")
 	for _, g := range gates {
 		g.refuses(t, "a@first.example")
 	}
-	f := waitWell(t, gates[0], 3)
-	if s := f.OwnServer; s == nil || s.Connected != 3 || s.Servers != 3 || len(s.Peers) != 2 || !strings.HasPrefix(f.Server, "tls://") {
-		t.Errorf("status %+v, server %+v", f, s)
+	waitServers(t, gates[0], 3)
+	if f := waitWell(t, gates[0], 3); !strings.HasPrefix(f.Server, "tls://") {
+		t.Errorf("status %+v", f)
 	}
-	if said := gates[1].Command(t, 0, "fleet", "status"); strings.Count(said, "3 of 3") != 3 || strings.Count(said, " leader ") != 1 {
+	if said := gates[0].Command(t, 0, "fleet", "status"); !strings.Contains(said, "servers connected: 3 of 3\n") {
 		t.Error(said)
 	}
 	metrics := harness.ReadMetrics(t, gates[0].SocketClient(), "http://spamgate/metrics")
-	for name, want := range map[string]float64{"up": 1, "servers": 3, "servers_connected": 3} {
-		if got := harness.MetricValue(t, metrics, "spamgate_fleet_server_"+name); got != want {
-			t.Errorf("%s is %v, want %v", name, got, want)
+	for _, name := range []string{"servers", "servers_connected"} {
+		if got := harness.MetricValue(t, metrics, "spamgate_fleet_"+name); got != 3 {
+			t.Errorf("%s is %v, want 3", name, got)
 		}
 	}
 
@@ -166,15 +195,22 @@ func TestServersInGates(t *testing.T) {
 	waitEqual(t, gates...)
 
 	gates[2].Command(t, 0, "fleet", "leave")
-	harness.WaitFor(t, "the server of the gate that has left", func() bool {
-		s := gates[2].status()
-		return s.State == admin.FleetLeft && s.OwnServer.Connected == 3 && s.OwnServer.Leader != ""
-	})
+	waitServers(t, gates[0], 3)
 	gates[1].stop()
 	gates[0].waitAdded(t, "third.example")
 	gates[1].start()
 	gates[2].Command(t, 0, "fleet", "join")
 	waitEqual(t, gates...)
+}
+
+// waitServers waits until a gate sees so many servers, all of them connected.
+func waitServers(t *testing.T, m *member, want int) {
+	t.Helper()
+	harness.WaitFor(t, fmt.Sprintf("%d servers are connected", want), func() bool {
+		s := m.status().Status
+		n, missing := s.ConnectedServers()
+		return n == want && len(missing) == 0
+	})
 }
 
 // TestThirdVote has two gates, and a server alone as the third vote.
@@ -183,34 +219,20 @@ func TestThirdVote(t *testing.T) {
 	setups := initFleet(t, "mx1", "mx2", "vote")
 	alone := dirOf(t, setups[2])
 	harness.WriteFile(t, filepath.Join(alone, "config.toml"), setups[2].Tables)
-	cmd := exec.Command(harness.Binary(t), "fleet", "server")
-	cmd.Dir = alone
-	out := harness.NewOutput(t, "fleet server")
-	cmd.Stdout, cmd.Stderr = out, out
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		cmd.Process.Signal(os.Interrupt)
-		if err := cmd.Wait(); err != nil {
-			t.Error(err)
-		}
-	})
+	harness.LaunchFleetd(t, alone)
 	gates := startServers(t, setups[:2])
 	waitWell(t, gates[0], 2)
-	if said := gates[0].Command(t, 0, "fleet", "status"); !strings.Contains(said, "\nvote ") {
-		t.Error(said)
-	}
+	waitServers(t, gates[0], 3)
 	gates[1].stop()
 	gates[0].waitAdded(t, "first.example")
 	gates[1].start()
 	gates[1].refuses(t, "a@first.example")
 }
 
-// TestTwoServers has two gates alone, which are told what they lack.
+// TestTwoServers has two machines, which are told what they lack.
 func TestTwoServers(t *testing.T) {
 	t.Parallel()
-	const lacks, do = "two servers: while one is down, edits are refused", "spamgate fleet server"
+	const lacks, do = "two servers: while one is down, edits are refused", "spamgate-fleetd"
 	gates := startServers(t, initFleet(t, "mx1", "mx2"))
 	gates[0].waitAdded(t, "first.example")
 	waitWell(t, gates[0], 2)
@@ -221,78 +243,79 @@ func TestTwoServers(t *testing.T) {
 		}
 	}
 	gates[1].stop()
-	harness.WaitFor(t, "there is no leader", func() bool {
-		return strings.Contains(fmt.Sprint(gates[0].status().Problems), "servers connected: 1 of 2; they have no leader")
-	})
+	logs(gates[0].Server, "servers connected: 1 of 2; they have no leader")
+	harness.WaitFor(t, "the gate says that the servers do not answer", func() bool { return gates[0].status().State == admin.FleetNotConnected })
 	gates[0].refuses(t, "a@first.example") // mail goes on
 }
 
-// TestServerTrouble has servers that cannot run: the gate serves, uses the other servers, and
-// names what is wrong.
+// TestServerTrouble has a server that cannot run, and says why: the gate serves, uses the other servers,
+// and says what to do.
 func TestServerTrouble(t *testing.T) {
 	t.Parallel()
-	setups := initFleet(t, "mx1", "mx2", "mx3")
-	gates := startServers(t, setups)
+	gates := startServers(t, initFleet(t, "mx1", "mx2", "mx3"))
 	gates[2].waitAdded(t, "first.example")
 	bad := gates[2]
-	listen := bad.status().OwnServer.Listen
-	named := func(what string) {
-		t.Helper()
-		bad.refuses(t, "a@first.example")
-		var f admin.Fleet
-		harness.WaitFor(t, "the gate uses other servers, and names: "+what, func() bool {
-			f = bad.status()
-			return f.State == admin.FleetConnected && strings.Contains(fmt.Sprint(f.Problems), what)
-		})
-		if !strings.Contains(bad.Command(t, 0, "health"), "the server in this gate: ") {
-			t.Error("health says nothing")
-		}
-	}
-
-	// Another program has the port.
-	bad.stop()
-	l, err := net.Listen("tcp", listen)
+	c, err := config.Load(filepath.Join(bad.Dir, "config.toml"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	bad.start()
-	named("give the server another port")
-	harness.WaitFor(t, "the others name it", func() bool {
-		return strings.Contains(fmt.Sprint(gates[0].status().Problems), "mx3: the server in this gate: it does not run")
-	})
-	l.Close()
-	harness.WaitFor(t, "the server runs", func() bool { return bad.status().OwnServer.Running })
 
 	// Another process has the store.
+	second := harness.LaunchFleetd(t, bad.Dir)
+	if code := second.Wait(); code != 2 || !strings.Contains(second.Log.String(), "spamgate-fleetd: starting the server of the fleet: "+c.Fleet.Server.Dir+": another process uses this store") {
+		t.Errorf("exit code %d", code)
+	}
+
+	// It does not run: the gate uses the others, also after a start.
 	bad.stop()
-	holder, err := os.Open(filepath.Join(bad.Dir, "state", "fleet", "server"))
+	bad.Server = nil
+	bad.start()
+	bad.refuses(t, "a@first.example")
+	const command = "systemctl enable --now spamgate-fleetd"
+	var f admin.Fleet
+	harness.WaitFor(t, "the gate uses other servers, and says what to do", func() bool {
+		f = bad.status()
+		return f.State == admin.FleetConnected && strings.Contains(fmt.Sprint(f.Problems), command)
+	})
+	if said := bad.Command(t, 0, "health"); !strings.Contains(said, command) {
+		t.Error(said)
+	}
+	logs(bad.Gate, command)
+	bad.waitAdded(t, "second.example")
+
+	// Another program has the port.
+	l, err := net.Listen("tcp", c.Fleet.Server.Listen)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer holder.Close()
-	if err := syscall.Flock(int(holder.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		t.Fatal(err)
+	second = harness.LaunchFleetd(t, bad.Dir)
+	if code := second.Wait(); code != 2 || !strings.Contains(second.Log.String(), "give the server another port, or stop the program that has it") {
+		t.Errorf("exit code %d", code)
 	}
-	bad.start()
-	named("another process uses this store")
-	holder.Close()
+	l.Close()
+
+	// It starts after the gate. SIGHUP reads the certificate again.
+	bad.Server = harness.LaunchFleetd(t, bad.Dir)
+	harness.WaitFor(t, "all is well", func() bool { return len(bad.status().Problems) == 0 })
+	bad.Server.WaitRecord("server of the fleet runs")
+	bad.Server.Signal(syscall.SIGHUP)
+	bad.Server.WaitRecord("server of the fleet has read its certificate again; other changes need a restart")
 
 	// It has other credentials: no route connects.
-	bad.stop()
+	kill(bad.Server)
 	if err := os.WriteFile(filepath.Join(bad.Dir, "fleet", "token"), []byte("another-token\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	bad.start()
+	bad.Server = harness.LaunchFleetd(t, bad.Dir)
+	logs(bad.Server, "another server has other credentials")
+	logs(bad.Server, "servers connected: 1 of 3")
+	logs(gates[0].Server, "another server has other credentials")
 	bad.refuses(t, "a@first.example")
-	harness.WaitFor(t, "it says that its credentials are others", func() bool {
-		said := fmt.Sprint(bad.status().Problems)
-		return strings.Contains(said, "servers connected: 1 of 3") && strings.Contains(said, "another server has other credentials")
-	})
-	gates[0].waitAdded(t, "second.example")
+	gates[0].waitAdded(t, "third.example")
 }
 
-// TestServerDamaged starts a gate whose server's store has been damaged: the gate uses the other
-// servers and names it. Without the store the server gets everything from the others.
+// TestServerDamaged starts a server whose store has been damaged, which says so: the gates use the other
+// servers. Without the store the server gets everything from the others.
 func TestServerDamaged(t *testing.T) {
 	t.Parallel()
 	gates := startServers(t, initFleet(t, "mx1", "mx2", "mx3"))
@@ -313,20 +336,14 @@ func TestServerDamaged(t *testing.T) {
 	}
 	g.start()
 	g.refuses(t, "a@first.example")
-	harness.WaitFor(t, "the status says it", func() bool {
-		f := g.status()
-		return f.State == admin.FleetConnected && strings.Contains(fmt.Sprint(f.Problems), "the store is damaged: stop this server, remove the directory")
-	})
+	logs(g.Server, "the store is damaged: stop this server, remove the directory")
 	g.waitAdded(t, "second.example")
 	g.stop()
 	if err := os.RemoveAll(store); err != nil {
 		t.Fatal(err)
 	}
 	g.start()
-	harness.WaitFor(t, "the server works again", func() bool {
-		s := g.status().OwnServer
-		return s != nil && s.Connected == 3 && s.Leader != ""
-	})
+	waitServers(t, gates[1], 3)
 	g.waitAdded(t, "third.example")
 	waitEqual(t, gates...)
 }
@@ -345,40 +362,33 @@ func TestServerDiskFull(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { unix.Unmount(store, unix.MNT_DETACH) })
-	var gates []*member
-	for i, dir := range dirs {
-		gates = append(gates, &member{harness.Launch(t, dir, exec.Command(harness.Binary(t), "serve")), fmt.Sprint("mx", i+1)})
-	}
-	for _, g := range gates {
-		g.Addr = g.WaitListening()
-	}
-	waitEqual(t, gates...)
+	gates := startMachines(t, dirs...)
 	full := filepath.Join(store, "full")
 	if out, err := exec.Command(harness.Program(t, "dd", "coreutils"), "if=/dev/zero", "of="+full, "bs=64k").CombinedOutput(); err == nil {
 		t.Fatalf("the disk is not full: %s", out)
 	}
 	n := 0
-	harness.WaitFor(t, "the status names the disk", func() bool {
+	harness.WaitFor(t, "the server names the disk", func() bool {
 		n++
 		gates[0].add(fmt.Sprintf("entry%d.example", n))
-		return strings.Contains(fmt.Sprint(gates[2].status().Problems), "no space left")
+		return strings.Contains(gates[2].Server.Log.String(), "no space left")
 	})
 	gates[1].waitAdded(t, "last.example")
 	gates[2].refuses(t, "a@last.example")
 	if err := os.Remove(full); err != nil {
 		t.Fatal(err)
 	}
-	harness.WaitFor(t, "the server works again", func() bool {
-		s := gates[2].status().OwnServer
-		return s != nil && s.Connected == 3 && s.Leader != "" && s.Running
-	})
+	waitServers(t, gates[1], 3)
 	waitEqual(t, gates...)
 }
 
-// succession returns a gate with a server in it that can hand over.
+// succession returns a gate that can hand over, with a server beside it.
 func succession(t *testing.T, s harness.Setup, name, program string) (*member, *harness.Succession) {
 	t.Helper()
-	g := harness.LaunchSuccession(t, dirOf(t, s), nil, nil, program, "serve")
+	dir := dirOf(t, s)
+	server := harness.LaunchFleetd(t, dir)
+	g := harness.LaunchSuccession(t, dir, nil, nil, program, "serve")
+	g.Server = server
 	return &member{g.Gate, name}, g
 }
 
@@ -433,82 +443,4 @@ func (e *edits) stop(t *testing.T, gates ...*member) {
 		t.Error("no edit was taken")
 	}
 	t.Logf("%d edits taken, %d refused", len(e.taken), e.refused)
-}
-
-// wantOneServer checks that no two processes of a gate have had the server at a time: it starts
-// and ends by turns.
-func wantOneServer(t *testing.T, g *harness.Succession, starts int) {
-	t.Helper()
-	runs, began := false, 0
-	for line := range strings.Lines(g.Log.String()) {
-		switch r := harness.ParseRecord(line); {
-		case r.Matches("server of the fleet runs", nil):
-			if began++; runs {
-				t.Error("two servers on one store:", line)
-			}
-			runs = true
-		case r.Matches("server of the fleet has stopped", nil):
-			runs = false
-		}
-	}
-	if runs || began != starts {
-		t.Errorf("%d servers, want %d; one runs: %t", began, starts, runs)
-	}
-}
-
-// wantMembers checks that a gate shows each member once.
-func wantMembers(t *testing.T, m *member, want int) {
-	t.Helper()
-	names := map[string]int{}
-	for _, p := range m.status().Members {
-		if names[p.Name]++; names[p.Name] > 1 {
-			t.Errorf("%s is shown twice", p.Name)
-		}
-	}
-	if len(names) > want {
-		t.Errorf("members %v, want %d", names, want)
-	}
-}
-
-// TestServerHandover hands over a gate with a server in it again and again, while mail runs
-// through it and edits are made on the others: neither gets lost, and there is one member and one
-// server all the time.
-func TestServerHandover(t *testing.T) {
-	t.Parallel()
-	handovers := harness.IfFull(2, 20)
-	setups := initFleet(t, "mx1", "mx2", "mx3")
-	sink := smtptest.NewSink(t)
-	setups[0].NextHop = "smtp://" + sink.Addr()
-	first, g := succession(t, setups[0], "mx1", harness.Binary(t))
-	var others []*member
-	for i, s := range setups[1:] {
-		others = append(others, &member{harness.Launch(t, dirOf(t, s), exec.Command(harness.Binary(t), "serve")), fmt.Sprint("mx", i+2)})
-	}
-	gates := append([]*member{first}, others...)
-	for _, m := range gates {
-		m.Addr = m.WaitListening()
-	}
-	waitEqual(t, gates...)
-	e := startEdits(others...)
-	l := harness.StartLoad(t, g.Addr, false)
-	var took time.Duration
-	for i := range handovers {
-		l.During(100, func() {
-			began := time.Now()
-			g.HandOver()
-			g.WaitNth(i+2, "server of the fleet runs")
-			took = max(took, time.Since(began))
-			wantMembers(t, others[i%2], 3)
-		})
-	}
-	sent := l.Stop()
-	e.stop(t, gates...)
-	first.waitAdded(t, "last.example")
-	waitWell(t, others[0], 3)
-	wantMembers(t, others[0], 3)
-	g.Stop()
-	g.WantEnded(handovers + 1)
-	harness.WantOnce(t, sink, sent)
-	wantOneServer(t, g, handovers+1)
-	t.Logf("%d handovers, at most %v from the request until the server ran again; %d messages", handovers, took.Round(time.Millisecond), len(sent))
 }

@@ -25,6 +25,9 @@ func BinaryOf(t testing.TB, version string) string {
 	return path
 }
 
+// buildFleetd builds spamgate-fleetd.
+var buildFleetd = sync.OnceValues(func() (string, error) { return buildProgram("spamgate-fleetd", "spamgate/cmd/fleetd", RaceEnabled()) })
+
 // buildNATS builds the NATS server.
 var buildNATS = sync.OnceValues(func() (string, error) {
 	return buildProgram("nats-server", "github.com/nats-io/nats-server/v2", false)
@@ -55,6 +58,16 @@ func buildProgram(name, pkg string, race bool, flags ...string) (string, error) 
 func Binary(t testing.TB) string {
 	t.Helper()
 	path, err := build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// FleetdBinary returns the path of the program spamgate-fleetd.
+func FleetdBinary(t testing.TB) string {
+	t.Helper()
+	path, err := buildFleetd()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -80,6 +80,8 @@ type Gate struct {
 	Exited  chan int // gets its exit code
 	Kill    func()   // kills it and all that it has started
 	Ended   bool
+
+	Server *Gate // spamgate-fleetd, which runs with the gate's file; nil: none does
 }
 
 // StartGate starts a gate, waits until it listens, and stops it at the end of the test.
@@ -140,6 +142,12 @@ func Launch(t testing.TB, dir string, cmd *exec.Cmd) *Gate {
 		}
 	})
 	return g
+}
+
+// LaunchFleetd runs spamgate-fleetd in a directory that has its files, as [Launch] runs a gate.
+func LaunchFleetd(t testing.TB, dir string) *Gate {
+	t.Helper()
+	return Launch(t, dir, exec.Command(FleetdBinary(t)))
 }
 
 // WaitListening waits until the gate listens and returns its addresses.

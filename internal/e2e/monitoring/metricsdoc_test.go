@@ -51,14 +51,14 @@ func TestMetricsDocument(t *testing.T) {
 	defer server.Close()
 	cert := harness.NewCertificate(t, "gate.example") // certificates, too
 	keys := map[string]string{"listen": fmt.Sprintf("tls = \"starttls\"\ntls_cert = %q\ntls_key = %q", cert.Both, cert.Both)}
-	g := harness.StartGate(t, harness.Setup{Keys: keys, Files: map[string]string{"blocked.txt": "spam.example\n", "domains": "example.net\n"}, Tables: "[policy]\nrecipient_domains = \"file:domains\"\n[[dns_server]]\naddr = \"127.0.0.1:0\"\nzone = \"bl.example\"\n[resolver]\naddr = \"127.0.0.1:1\"\n[fleet.server]\nlisten = \"" + harness.FreeAddr(t) + "\"\n" + fmt.Sprintf("[publish]\naddr = \"127.0.0.1:0\"\ntls_cert = %q\ntls_key = %q\nkey = %q\n", cert.Both, cert.Both, secret), Lists: harness.BlockedLists + fmt.Sprintf("[[list]]\nname = \"fetched\"\nurl = \"%s/list\"\npublic_key = %q\nallow_http = true\n[[list]]\nname = \"published\"\nmanaged = true\npublish = true\n[[list]]\nname = \"asked\"\ndns_zone = \"dbl.example\"\n[[list]]\nname = \"shared\"\nmanaged = true\nfleet = true\n", server.URL, key.Public().String())})
+	g := harness.StartGate(t, harness.Setup{Keys: keys, Files: map[string]string{"blocked.txt": "spam.example\n", "domains": "example.net\n"}, Tables: "[policy]\nrecipient_domains = \"file:domains\"\n[[dns_server]]\naddr = \"127.0.0.1:0\"\nzone = \"bl.example\"\n[resolver]\naddr = \"127.0.0.1:1\"\n[fleet]\nservers = \"nats://" + harness.StartNATS(t).Addr + "\"\n" + fmt.Sprintf("[publish]\naddr = \"127.0.0.1:0\"\ntls_cert = %q\ntls_key = %q\nkey = %q\n", cert.Both, cert.Both, secret), Lists: harness.BlockedLists + fmt.Sprintf("[[list]]\nname = \"fetched\"\nurl = \"%s/list\"\npublic_key = %q\nallow_http = true\n[[list]]\nname = \"published\"\nmanaged = true\npublish = true\n[[list]]\nname = \"asked\"\ndns_zone = \"dbl.example\"\n[[list]]\nname = \"shared\"\nmanaged = true\nfleet = true\n", server.URL, key.Public().String())})
 	if _, err := harness.MustDial(t, g.Addr).Verdict("x@spam.example", "ann@example.net"); err != nil {
 		t.Fatal(err) // the history has metrics of its rows
 	}
 	client := g.SocketClient()
 	missing := func(families map[string]*dto.MetricFamily) bool { // what may begin after the gate has opened
 		return families["spamgate_list_fetched_timestamp_seconds"] == nil ||
-			families["spamgate_list_published_timestamp_seconds"] == nil || families["spamgate_decisions_oldest_seconds"] == nil || families["spamgate_fleet_list_behind"] == nil
+			families["spamgate_list_published_timestamp_seconds"] == nil || families["spamgate_decisions_oldest_seconds"] == nil || families["spamgate_fleet_servers"] == nil
 	}
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()

@@ -91,8 +91,10 @@ func (m *machine) install() {
 	m.t.Helper()
 	for to, from := range map[string]string{
 		"usr/bin/spamgate":                 harness.Binary(m.t),
+		"usr/bin/spamgate-fleetd":          harness.FleetdBinary(m.t),
 		"units/spamgate.service":           "../../../packaging/systemd/spamgate.service",
 		"units/spamgate.socket":            "../../../packaging/systemd/spamgate.socket",
+		"units/spamgate-fleetd.service":    "../../../packaging/systemd/spamgate-fleetd.service",
 		"usr/lib/sysusers.d/spamgate.conf": "../../../packaging/sysusers/spamgate.conf",
 		"usr/lib/tmpfiles.d/spamgate.conf": "../../../packaging/tmpfiles/spamgate.conf",
 	} {
@@ -102,8 +104,10 @@ func (m *machine) install() {
 		}
 		m.write(to, string(text))
 	}
-	if err := os.Chmod(m.path("usr/bin/spamgate"), 0o755); err != nil {
-		m.t.Fatal(err)
+	for _, program := range []string{"spamgate", "spamgate-fleetd"} {
+		if err := os.Chmod(m.path("usr/bin/"+program), 0o755); err != nil {
+			m.t.Fatal(err)
+		}
 	}
 	for _, target := range []string{"test", "sysinit", "basic", "network-online", "sockets", "shutdown"} {
 		m.write("units/"+target+".target", "[Unit]\nDefaultDependencies=no\n")

@@ -266,3 +266,40 @@ tls_key = "/etc/ssl/private/mx.key"
 		}
 	}
 }
+
+// TestUnitFleetd runs spamgate-fleetd under its shipped unit with the gate's file, beside the gate, which
+// neither waits for it nor ends with it. systemd starts it again when it was killed.
+func TestUnitFleetd(t *testing.T) {
+	t.Parallel()
+	sink := smtptest.NewSink(t)
+	m := newMachine(t)
+	m.configure("smtp://"+sink.Addr(), "[fleet]\nname = \"mx1\"\nservers = \"nats://127.0.0.1:4222\"\n[fleet.server]\nlisten = \"127.0.0.1:4222\"\n",
+		"[[list]]\nname = \"shared\"\nmanaged = true\nfleet = true\n")
+	m.boot()
+	m.prepare()
+	const unit = "spamgate-fleetd.service"
+	m.run("systemctl", "start", unit)
+	m.start()
+	m.deliver("the first")
+	m.waitLog(1, `"connected to the fleet"`)
+	pid := m.show(unit, "MainPID")
+	for _, want := range []string{"CapEff:\t0000000000000000", "NoNewPrivs:\t1", "Seccomp:\t2", "Uid:\t" + m.run("id", "-u", "spamgate")} {
+		if status := m.run("cat", "/proc/"+pid+"/status"); !strings.Contains(status, "\n"+want) {
+			t.Errorf("the server's process has not %q:\n%s", want, status)
+		}
+	}
+	harness.WaitFor(t, "systemd knows how the servers are", func() bool { return m.show(unit, "StatusText") == "1 of 1 servers connected, 1 client" })
+	m.run("systemctl", "reload", unit)
+	m.run("kill", "-9", pid)
+	harness.WaitFor(t, "systemd starts it again", func() bool {
+		now := m.show(unit, "MainPID")
+		return m.show(unit, "ActiveState") == "active" && now != "0" && now != pid
+	})
+	m.waitLog(2, `"connected to the fleet"`)
+	m.deliver("the second")
+	m.run("systemctl", "stop", unit)
+	if result := m.show(unit, "Result"); result != "success" {
+		t.Errorf("the server stopped with %q", result)
+	}
+	m.deliver("without the server")
+}

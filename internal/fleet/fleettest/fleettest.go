@@ -57,9 +57,6 @@ func Cluster(t testing.TB, n int) []*Server {
 	return servers
 }
 
-// InProcessConn returns a connection to the server without a socket.
-func (s *Server) InProcessConn() (net.Conn, error) { return s.srv.InProcessConn() }
-
 // URL returns the URL of the server.
 func (s *Server) URL() string { return fmt.Sprintf("nats://127.0.0.1:%d", s.opts.Port) }
 

@@ -36,6 +36,10 @@ func joined(t testing.TB, s *Server, n int) {
 func TestQuorum(t *testing.T) {
 	t.Parallel()
 	all := options(t, 3)
+	var log logged
+	for i := range all {
+		all[i].Logger = log.logger()
+	}
 	servers := cluster(t, all)
 	kv := bucket(t, connect(t, nats.Token(token), all...), "b", 3)
 	write := func(value string) {
@@ -46,14 +50,17 @@ func TestQuorum(t *testing.T) {
 	servers[0].Close()
 	write("two")
 	eventually(t, "the leader names who is missing", func() bool {
-		return strings.Contains(fmt.Sprint(servers[1].Status().Problems, servers[2].Status().Problems), "servers connected: 2 of 3, without mx1")
+		return strings.Contains(servers[1].Status().Problem()+servers[2].Status().Problem(), "servers connected: 2 of 3, without mx1")
+	})
+	eventually(t, "the log names it", func() bool {
+		return strings.Contains(log.String(), `msg="servers of the fleet are missing" problem="servers connected: 2 of 3, without mx1"`)
 	})
 	servers[1].Close()
 	eventually(t, "the last one knows that it is alone", func() bool { return servers[2].Status().Leader == "" })
 	if err := put(kv, "k", "one"); err == nil {
 		t.Error("a server without a quorum has taken a write")
 	}
-	if st := servers[2].Status(); !strings.Contains(fmt.Sprint(st.Problems), "servers connected: 1 of 3; they have no leader") {
+	if st := servers[2].Status(); !strings.Contains(st.Problem(), "servers connected: 1 of 3; they have no leader") {
 		t.Errorf("status %+v", st)
 	}
 	servers[0] = start(t, all[0])
@@ -93,13 +100,13 @@ func TestRouteCredentials(t *testing.T) {
 	stranger := start(t, o)
 	eventually(t, "it is refused and knows", func() bool { return strings.Contains(strangers.String(), wanted) })
 	eventually(t, "the others know", func() bool { return strings.Contains(log.String(), wanted) })
-	if st := stranger.Status(); st.Connected != 1 || st.Leader != "" || !strings.Contains(fmt.Sprint(st.Problems), "copy "+o.Credentials+" from a server that works to the one that does not") || strings.Contains(fmt.Sprint(st.Problems), "tls:") {
+	if st := stranger.Status(); st.Connected != 1 || st.Leader != "" || !strings.Contains(strangers.String(), "copy "+o.Credentials+" from a server that works to the one that does not") {
 		t.Errorf("status %+v", st)
 	}
 	for _, s := range servers {
 		joined(t, s, 3)
-		if st := s.Status(); len(st.Problems) > 0 {
-			t.Errorf("the stranger is a problem of %s: %q", st.Name, st.Problems)
+		if problem := s.Status().Problem(); problem != "" {
+			t.Errorf("the stranger is a problem of %s: %q", s.o.Name, problem)
 		}
 	}
 	if strings.Contains(log.String()+strangers.String(), token) {
@@ -185,7 +192,7 @@ func TestFirstStart(t *testing.T) {
 	}
 	time.Sleep(2 * maxElectionTimeout)
 	for _, s := range first {
-		if st := s.Status(); st.Leader != "" || !strings.Contains(fmt.Sprint(st.Problems), "servers connected: 2 of 3; they have no leader") {
+		if st := s.Status(); st.Leader != "" || !strings.Contains(st.Problem(), "servers connected: 2 of 3; they have no leader") {
 			t.Errorf("status %+v", st)
 		}
 	}
@@ -265,27 +272,28 @@ func TestOutput(t *testing.T) {
 // TestUsualOutput has lines of servers that catch up, of strangers, and of what is wrong.
 func TestUsualOutput(t *testing.T) {
 	for _, c := range []struct {
-		text           string
-		problem, noted bool
+		text   string
+		logged bool
 	}{
-		{"Catchup for stream '$G > KV_spamgate-members' stalled", false, false},
-		{"Catchup for stream '$G > KV_spamgate-lists' errored, will retry: catchup stalled", false, false},
-		{"JetStream is not current with the meta leader", false, false},
-		{"RAFT [yrzKKRBu - S-R3F-6LCvdyxs] Got an error loading 27 index: no message found", false, false},
-		{"Catchup for stream '$G > KV_spamgate-lists' errored, account resources exceeded: insufficient resources", true, false},
-		{"JetStream cluster stream '$G > KV_spamgate-lists' has NO quorum, stalled", true, false},
-		{"RAFT [yrzKKRBu - S-R3F-6LCvdyxs] Critical write error: no space left on device", true, false},
-		{`192.0.2.9:4711 - cid:5 - authentication error - Token "[REDACTED]"`, false, true},
-		{"192.0.2.9:4711 - cid:5 - TLS handshake error: remote error: tls: bad certificate", false, true},
-		{"192.0.2.9:4711 - rid:5 - TLS route handshake error: tls: bad certificate", true, false},
-		{"192.0.2.9:4711 - cid:5 - maximum connections exceeded", true, false},
+		{"Catchup for stream '$G > KV_spamgate-members' stalled", false},
+		{"Catchup for stream '$G > KV_spamgate-lists' errored, will retry: catchup stalled", false},
+		{"JetStream is not current with the meta leader", false},
+		{"RAFT [yrzKKRBu - S-R3F-6LCvdyxs] Got an error loading 27 index: no message found", false},
+		{"Catchup for stream '$G > KV_spamgate-lists' errored, account resources exceeded: insufficient resources", true},
+		{"JetStream cluster stream '$G > KV_spamgate-lists' has NO quorum, stalled", true},
+		{"RAFT [yrzKKRBu - S-R3F-6LCvdyxs] Critical write error: no space left on device", true},
+		{"192.0.2.9:4711 - cid:5 - TLS handshake error: EOF", false},
+		{"192.0.2.9:4711 - cid:5 - TLS handshake error: read tcp 192.0.2.1:4222->192.0.2.9:4711: read: connection reset by peer", false},
+		{`192.0.2.9:4711 - cid:5 - authentication error - Token "[REDACTED]"`, true},
+		{"192.0.2.9:4711 - cid:5 - TLS handshake error: remote error: tls: bad certificate", true},
+		{"192.0.2.9:4711 - rid:5 - TLS route handshake error: tls: bad certificate", true},
+		{"192.0.2.9:4711 - cid:5 - maximum connections exceeded", true},
 	} {
 		var log logged
 		o := newOutput(log.logger())
 		o.Warnf("%s", c.text)
-		problem, note := o.recent(problemAge)
-		if (problem != "") != c.problem || (note != "") != c.noted || (log.String() != "") != (c.problem || c.noted) {
-			t.Errorf("%s: problem %q, note %q, log %q", c.text, problem, note, &log)
+		if (log.String() != "") != c.logged {
+			t.Errorf("%s: the log has %q", c.text, &log)
 		}
 	}
 }

@@ -1,9 +1,9 @@
-// Package natsserver runs a NATS server with JetStream in this process, for fleets without one of
-// their own. It is the only package that imports the server's code.
+// Package natsserver runs a NATS server with JetStream in this process, which is spamgate-fleetd, for
+// fleets without one of their own. It is the only package that imports the server's code.
 //
 // A server acknowledges a write once it is on disk. Clients and other servers need the
-// credentials of the fleet; servers speak TLS to each other, with keys made of them. If JetStream has stopped, because the disk was full or could not be
-// written, the server starts again until it works.
+// credentials of the fleet; servers speak TLS to each other, with keys made of them. If JetStream has
+// stopped, because the disk was full or could not be written, the server starts again until it works.
 package natsserver
 
 import (
@@ -14,9 +14,11 @@ import (
 	"net"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
+	"github.com/coreos/go-systemd/v22/daemon"
 	"github.com/nats-io/nats-server/v2/server"
 
 	"spamgate/internal/atomicfile"
@@ -38,10 +40,6 @@ type Options struct {
 
 	Cert, Key string // PEM files, for clients; empty: no TLS
 
-	// Wait is how long Start waits for the store and the ports if another process has them,
-	// such as a gate that hands over to this one.
-	Wait time.Duration
-
 	Logger *slog.Logger // nil: no log
 
 	// For tests.
@@ -61,18 +59,18 @@ func FromConfig(c *config.Config, log *slog.Logger) Options {
 // Why a server does not start. Use errors.Is.
 var (
 	// ErrLocked says that another process has the store.
-	ErrLocked = errors.New("another process uses this store, and two would destroy it: is a gate running, or spamgate fleet server")
+	ErrLocked = errors.New("another process uses this store, and two would destroy it: stop the other spamgate-fleetd (systemctl status spamgate-fleetd), or the gate of an earlier version, which runs the server itself")
 
 	// ErrCredentials says that the server cannot check the credentials.
-	ErrCredentials = errors.New("the server of spamgate checks a shared token or the seed of an nkey; a NATS user needs a NATS server with the operator's keys")
+	ErrCredentials = errors.New("spamgate-fleetd checks a shared token or the seed of an nkey; a NATS user needs a NATS server with the operator's keys")
 )
 
 // Server is a running server. Its methods are safe for concurrent use.
 type Server struct {
 	o     Options
 	log   *slog.Logger
-	peers []string        // the routes to other servers
-	certs *certs.Reloader // nil without TLS
+	peers []string                       // the routes to other servers
+	certs atomic.Pointer[certs.Reloader] // nil without TLS
 
 	unlock func() // gives the store to others
 	cancel context.CancelFunc
@@ -114,48 +112,42 @@ func (s *Server) open(ctx context.Context) error {
 	if s.o.Cluster != "" && len(s.o.Routes) == 0 {
 		return errors.New(`cluster has no effect without the other servers: name all of them in routes`)
 	}
-	if err := s.lock(ctx); err != nil {
+	if err := s.lock(); err != nil {
 		return err
 	}
-	if s.o.Cert != "" {
-		var err error
-		s.certs, err = certs.Open([]certs.Files{{Cert: s.o.Cert, Key: s.o.Key}}, certs.Options{Logger: s.log})
-		if err != nil {
-			return err
-		}
+	if err := s.ReadCertificates(); err != nil {
+		return err
 	}
-	return s.retry(ctx, syscall.EADDRINUSE, s.run)
+	return s.run(ctx)
+}
+
+// ReadCertificates reads the certificate for clients from its files, as the server also does when they
+// change. After an error it goes on with the old one.
+func (s *Server) ReadCertificates() error {
+	if s.o.Cert == "" {
+		return nil
+	}
+	fresh, err := certs.Open([]certs.Files{{Cert: s.o.Cert, Key: s.o.Key}}, certs.Options{Logger: s.log})
+	if err != nil {
+		return err
+	}
+	if old := s.certs.Swap(fresh); old != nil {
+		return old.Close()
+	}
+	return nil
 }
 
 // lock takes the store. The lock ends with the process.
-func (s *Server) lock(ctx context.Context) error {
+func (s *Server) lock() error {
 	if err := atomicfile.MakeDirs(s.o.Dir); err != nil {
 		return err
 	}
-	err := s.retry(ctx, syscall.EWOULDBLOCK, func(context.Context) (err error) {
-		s.unlock, err = atomicfile.In(s.o.Dir).TryLock(".")
-		return err
-	})
+	var err error
+	s.unlock, err = atomicfile.In(s.o.Dir).TryLock(".")
 	if errors.Is(err, syscall.EWOULDBLOCK) {
 		return fmt.Errorf("%s: %w", s.o.Dir, ErrLocked)
 	}
 	return err
-}
-
-// retry does something again while it fails with an error, at most as long as the options say.
-func (s *Server) retry(ctx context.Context, while error, do func(context.Context) error) error {
-	const pause = 50 * time.Millisecond
-	for deadline := time.Now().Add(s.o.Wait); ; {
-		err := do(ctx)
-		if !errors.Is(err, while) || time.Now().After(deadline) {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return err
-		case <-time.After(pause):
-		}
-	}
 }
 
 // run starts the NATS server, and waits until it listens.
@@ -213,10 +205,10 @@ func (s *Server) portsFree() error {
 	return nil
 }
 
-// watch starts the server again when JetStream has stopped.
+// watch starts the server again when JetStream has stopped, and logs how the servers are.
 func (s *Server) watch(ctx context.Context) {
 	const most = 5 * time.Minute
-	pause := s.o.check
+	pause, told := s.o.check, ""
 	for {
 		select {
 		case <-ctx.Done():
@@ -224,7 +216,7 @@ func (s *Server) watch(ctx context.Context) {
 		case <-time.After(pause):
 		}
 		if s.works() {
-			pause = s.o.check
+			pause, told = s.o.check, s.tell(told)
 			continue
 		}
 		s.log.Warn("server of the fleet starts again, since its store has failed", "dir", filepath.Clean(s.o.Dir), "error", s.reason())
@@ -237,8 +229,26 @@ func (s *Server) watch(ctx context.Context) {
 		s.mu.Lock()
 		s.err = err
 		s.mu.Unlock()
+		s.tell(told)
 		pause = min(2*pause, most)
 	}
+}
+
+// tell tells systemd how the server is, and logs which servers are missing if that has changed since it was told.
+// It returns what is told now.
+func (s *Server) tell(told string) string {
+	st := s.Status()
+	_, _ = daemon.SdNotify(false, "STATUS="+st.String()) // for systemctl status
+	now := st.Problem()
+	switch {
+	case now == told, !st.Running:
+		return told
+	case now != "":
+		s.log.Warn("servers of the fleet are missing", "problem", now)
+	default:
+		s.log.Info("servers of the fleet are connected", "servers", st.Servers, "leader", st.Leader)
+	}
+	return now
 }
 
 // works reports whether JetStream runs.
@@ -256,18 +266,6 @@ func (s *Server) reason() error {
 		return errors.New(s.out.last())
 	}
 	return s.err
-}
-
-// InProcessConn connects a client in this process, without a socket. The client needs the
-// credentials, too.
-func (s *Server) InProcessConn() (net.Conn, error) {
-	s.mu.Lock()
-	n := s.nats
-	s.mu.Unlock()
-	if n == nil {
-		return nil, errors.New("the server of the fleet does not run")
-	}
-	return n.InProcessConn()
 }
 
 // Close stops the server. When it returns, another process can use the store.
@@ -297,8 +295,8 @@ func shutdown(n *server.Server) {
 }
 
 func (s *Server) release() {
-	if s.certs != nil {
-		s.certs.Close()
+	if c := s.certs.Load(); c != nil {
+		c.Close()
 	}
 	if s.unlock != nil {
 		s.unlock()

@@ -16,8 +16,7 @@ import (
 	"github.com/nats-io/nkeys"
 )
 
-// TestMain sees that the code costs nothing before a server runs, and that closed servers leave
-// nothing.
+// TestMain sees that closed servers leave nothing.
 func TestMain(m *testing.M) {
 	hurry()
 	if childMain() {
@@ -48,29 +47,13 @@ func TestAlone(t *testing.T) {
 	if err := put(kv, "k", "v"); err != nil {
 		t.Fatal(err)
 	}
-	if st := s.Status(); st.Leader != "mx1" || st.Servers != 1 || st.Connected != 1 || st.Clients != 1 || len(st.Problems) > 0 || !st.Running || st.Bytes == 0 {
+	if st := s.Status(); st.Leader != "mx1" || st.Servers != 1 || st.Connected != 1 || st.Clients != 1 || st.Problem() != "" || !st.Running {
 		t.Errorf("status %+v", st)
 	}
 	s.Close()
 	s.Close() // nothing
-	if _, err := s.InProcessConn(); err == nil {
-		t.Error("a closed server connects")
-	}
 	start(t, o)
 	eventually(t, "the value is back", func() bool { return get(kv, "k") == "v" })
-}
-
-// TestInProcess connects without a socket; TestStranger does so without credentials.
-func TestInProcess(t *testing.T) {
-	s := start(t, options(t, 1)[0])
-	nc, err := nats.Connect("", nats.InProcessServer(s), nats.Token(token))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer nc.Close()
-	if err := put(bucket(t, nc, "b", 1), "k", "v"); err != nil {
-		t.Error(err)
-	}
 }
 
 // TestDurable sees that the server acknowledges what is on disk only.
@@ -90,20 +73,8 @@ func TestOneStore(t *testing.T) {
 	if s, err := Start(context.Background(), second); !errors.Is(err, ErrLocked) || !strings.Contains(err.Error(), o.Dir) {
 		t.Errorf("server %v, error %v", s, err)
 	}
-	// A handover: the second waits until the first has stopped, for store and port.
-	o.Wait = 30 * time.Second
-	started := make(chan error)
-	go func() {
-		s, err := Start(context.Background(), o)
-		if err == nil {
-			defer s.Close()
-		}
-		started <- err
-	}()
 	first.Close()
-	if err := <-started; err != nil {
-		t.Error(err)
-	}
+	start(t, o)
 }
 
 // TestPortTaken has another program on a port.
@@ -174,6 +145,8 @@ func TestCredentials(t *testing.T) {
 	} {
 		o := options(t, 1)[0]
 		o.Credentials = secret(t, c.text)
+		var log logged
+		o.Logger = log.logger()
 		s := start(t, o)
 		bucket(t, connect(t, c.good, o), "b", 1)
 		for i, bad := range c.bad {
@@ -185,8 +158,8 @@ func TestCredentials(t *testing.T) {
 				t.Errorf("client %d is let in", i)
 			}
 		}
-		if st := s.Status(); len(st.Problems) > 0 || !strings.Contains(fmt.Sprint(st.Notes), "a client has other credentials than this server") {
-			t.Errorf("after such clients it has the problems %q and the notes %q", st.Problems, st.Notes)
+		if problem := s.Status().Problem(); problem != "" || !strings.Contains(log.String(), "a client has other credentials than this server") {
+			t.Errorf("after such clients it has the problem %q, and the log\n%s", problem, log.String())
 		}
 	}
 }
@@ -217,12 +190,7 @@ func nkey(t testing.TB, seed string) nats.Option {
 func TestStranger(t *testing.T) {
 	o := options(t, 3)[0]
 	s := start(t, o)
-	dial := func(addr string) func() (net.Conn, error) {
-		return func() (net.Conn, error) { return net.Dial("tcp", addr) }
-	}
-	for name, dial := range map[string]func() (net.Conn, error){
-		"clients": dial(o.Listen), "routes": dial(o.Cluster), "this process": s.InProcessConn,
-	} {
+	for name, addr := range map[string]string{"clients": o.Listen, "routes": o.Cluster} {
 		for _, say := range []string{
 			"SUB > 1\r\nPING\r\n",
 			"CONNECT {}\r\nSUB > 1\r\nPING\r\n",
@@ -230,11 +198,11 @@ func TestStranger(t *testing.T) {
 			`CONNECT {"name":"x","cluster":"spamgate"}` + "\r\nRS+ $G >\r\nPING\r\n",
 			`CONNECT {"user":"spamgate","pass":"` + token + `","name":"x","cluster":"spamgate"}` + "\r\nRS+ $G >\r\nPING\r\n",
 		} {
-			c, err := dial()
+			c, err := net.Dial("tcp", addr)
 			if err != nil {
 				t.Fatal(err)
 			}
-			go fmt.Fprint(c, say) // which a pipe takes when it is read
+			fmt.Fprint(c, say)
 			for lines := bufio.NewScanner(c); lines.Scan(); {
 				line := lines.Text()
 				if name == "routes" {

@@ -43,13 +43,15 @@ func (s *Server) natsOptions() (*server.Options, error) {
 	if o.Host, o.Port, err = hostPort(s.o.Listen); err != nil {
 		return nil, err
 	}
-	if s.certs != nil {
-		o.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: s.certs.GetCertificate}
+	if s.o.Cert != "" {
+		o.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+			return s.certs.Load().GetCertificate(hello)
+		}}
 	}
 	var who credentials.Credentials
 	if s.o.Credentials != "" {
 		if who, err = credentials.Read(s.o.Credentials); err != nil {
-			return nil, err
+			return nil, fmt.Errorf("credentials of [fleet]: %w", err)
 		}
 		if err := restrict(o, who); err != nil {
 			return nil, err

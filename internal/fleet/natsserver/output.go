@@ -22,15 +22,8 @@ type output struct {
 	lines      int             // in this minute
 	texts      map[string]bool // of these lines
 	suppressed int
-	problem    lastText
-	note       lastText // of clients that are not let in
+	problem    string // the last one
 	end        error
-}
-
-// lastText is the last text of its kind.
-type lastText struct {
-	text string
-	at   time.Time
 }
 
 // maxLines bounds the lines in a minute.
@@ -69,25 +62,11 @@ func (o *output) fatal() error {
 func (o *output) last() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.problem.text
-}
-
-// recent returns the last problem and the last note, if they are not older than age.
-func (o *output) recent(age time.Duration) (problem, note string) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	now := o.now()
-	within := func(l lastText) string {
-		if now.Sub(l.at) > age {
-			return ""
-		}
-		return l.text
-	}
-	return within(o.problem), within(o.note)
+	return o.problem
 }
 
 // usual are parts of texts of each start and of catching up after it, also if the process was killed:
-// the servers try again until they are equal. Until then the status says what is missing.
+// the servers try again until they are equal. Until then the log says which servers are missing.
 var usual = []string{
 	"Waiting for routing to be established", "JetStream has not established contact with a meta leader", " is not current: ",
 	"JetStream is not current with the meta leader", "JetStream is still recovering meta layer",
@@ -98,9 +77,8 @@ var usual = []string{
 	"Detected another leader with higher term, will stepdown",
 }
 
-// stranger matches what the server says of a client that it does not let in. Everyone who reaches the
-// port can cause that.
-var stranger = regexp.MustCompile(` - cid:\d+ - (authentication |TLS handshake )`)
+// left matches what the server says of a client that has only looked whether the port is open, as gates do.
+var left = regexp.MustCompile(` - cid:\d+ - TLS handshake error: (EOF|.*connection reset by peer)$`)
 
 // byReader matches what the server says when a gate with the read-only credentials of the fleet tries
 // what these do not permit. Nobody else has restricted permissions, see restrict.
@@ -108,7 +86,7 @@ var byReader = regexp.MustCompile(` - "[^"\\]*/(user:reader|nkey:U[A-Z2-7]+)" - 
 
 // isUsual reports whether a text says nothing that is wrong with the server.
 func isUsual(text string) bool {
-	return byReader.MatchString(text) || slices.ContainsFunc(usual, func(u string) bool { return strings.Contains(text, u) })
+	return left.MatchString(text) || byReader.MatchString(text) || slices.ContainsFunc(usual, func(u string) bool { return strings.Contains(text, u) })
 }
 
 // attempt is in the text of each attempt to connect.
@@ -126,19 +104,7 @@ func (o *output) write(text string) {
 	}
 	o.mu.Lock()
 	now := o.now()
-	last := lastText{text, now}
-	if hint != "" {
-		detail := text
-		if addr, _, ok := strings.Cut(text, " - rid:"); ok && strings.HasPrefix(hint, otherServer) { // what follows is about certificates that nobody knows
-			detail = addr
-		}
-		last.text = hint + " (" + detail + ")"
-	}
-	if stranger.MatchString(text) {
-		o.note = last
-	} else {
-		o.problem = last
-	}
+	o.problem = text
 	if now.Sub(o.begin) >= time.Minute {
 		o.begin, o.lines, o.texts = now, 0, map[string]bool{}
 	}
@@ -166,9 +132,6 @@ func (o *output) write(text string) {
 
 const damaged = "the store is damaged: stop this server, remove the directory, and start it: it gets everything from the others"
 
-// otherServer begins the hint about another server with other credentials.
-const otherServer = "another server has other credentials than this one"
-
 // credentialsFile stands in a hint for the path of the file.
 const credentialsFile = "the file of [fleet] credentials"
 
@@ -177,7 +140,7 @@ var hints = []struct {
 	texts []string
 	hint  string
 }{
-	{[]string{"TLS route handshake error", "tls:"}, otherServer + ", or does not belong to the fleet: copy " + credentialsFile + " from a server that works to the one that does not, and restart that"},
+	{[]string{"TLS route handshake error", "tls:"}, "another server has other credentials than this one, or does not belong to the fleet: copy " + credentialsFile + " from a server that works to the one that does not, and restart that"},
 	{[]string{"connect to route"}, "another server does not run, or not at this address: see routes in [fleet.server]"},
 	{[]string{"authentication error"}, "a client has other credentials than this server"},
 	{[]string{"duplicate name"}, "two servers have one name: give each its own name in [fleet]"},

@@ -227,7 +227,7 @@ func TestReaderIsNoProblem(t *testing.T) {
 		o := options(t, 1)[0]
 		log := &logged{}
 		o.Logger, o.Credentials = log.logger(), secret(t, text)
-		s := start(t, o)
+		start(t, o)
 		refused := make(chan error, 2)
 		reader, err := nats.Connect("nats://"+o.Listen, append(asReader(t, o, `x" - "y`, `x" - "y`),
 			nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { refused <- err }))...)
@@ -246,8 +246,8 @@ func TestReaderIsNoProblem(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		if st := s.Status(); len(st.Problems) > 0 || strings.Contains(log.String(), "problem") {
-			t.Errorf("problems %q, log\n%s", st.Problems, log.String())
+		if strings.Contains(log.String(), "problem") {
+			t.Error(log.String())
 		}
 	}
 }

@@ -1,49 +1,71 @@
 package natsserver
 
 import (
-	"cmp"
 	"fmt"
 	"io/fs"
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
 
-	"spamgate/internal/fleet"
+	"spamgate/internal/text"
 )
 
-// problemAge is how long a problem or a note is shown.
-const problemAge = 2 * time.Minute
+// Status is the state of a server.
+type Status struct {
+	Running bool
+	Clients int
+
+	Servers   int      // of the cluster, as configured
+	Connected int      // of them, this one included
+	Missing   []string // names of the others, which only the leader knows
+	Leader    string   // the server that decides; empty: there is no quorum
+}
+
+// String returns the state as a line.
+func (st Status) String() string {
+	switch problem := st.Problem(); {
+	case !st.Running:
+		return "the store has failed, and the server starts again"
+	case problem != "":
+		return problem
+	}
+	return fmt.Sprintf("%d of %d servers connected, %s", st.Connected, st.Servers, text.Count(st.Clients, "client", "clients"))
+}
+
+// Problem says which servers are missing; "": none.
+func (st Status) Problem() string {
+	if st.Leader != "" && st.Connected >= st.Servers {
+		return ""
+	}
+	problem := fmt.Sprintf("servers connected: %d of %d", st.Connected, st.Servers)
+	if len(st.Missing) > 0 {
+		problem += ", without " + strings.Join(st.Missing, ", ")
+	}
+	if st.Leader == "" {
+		problem += "; they have no leader, which more than half of them elect, and edits are refused"
+	}
+	return problem
+}
 
 // Status returns how the server is.
-func (s *Server) Status() fleet.ServerStatus {
-	st := fleet.ServerStatus{Name: s.o.Name, Listen: s.o.Listen, Servers: s.servers(), Bytes: size(s.o.Dir)}
+func (s *Server) Status() Status {
+	st := Status{Servers: s.servers()}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.nats == nil || !s.nats.JetStreamEnabled() {
-		problem := "the store has failed, and the server starts again"
-		if s.err != nil {
-			problem += ": " + s.err.Error()
-		}
-		st.Problems = []string{problem}
 		return st
 	}
 	st.Running, st.Clients, st.Connected, st.Leader = true, s.nats.NumClients(), 1, s.o.Name
 	if s.o.Cluster != "" {
 		askCluster(s.nats, &st)
 	}
-	problem, note := s.out.recent(problemAge)
-	if note != "" {
-		st.Notes = []string{note}
-	}
-	describe(&st, problem)
 	return st
 }
 
 // askCluster asks the NATS server for the others.
-func askCluster(n *server.Server, st *fleet.ServerStatus) {
+func askCluster(n *server.Server, st *Status) {
 	st.Leader = ""
 	connected := map[string]bool{}
 	if routes, err := n.Routez(nil); err == nil {
@@ -54,48 +76,13 @@ func askCluster(n *server.Server, st *fleet.ServerStatus) {
 	st.Connected = 1 + len(connected)
 	if js, err := n.Jsz(nil); err == nil && js.Meta != nil {
 		st.Leader = js.Meta.Leader
-		for _, r := range js.Meta.Replicas { // which only the leader knows
+		for _, r := range js.Meta.Replicas {
 			if !connected[r.Name] {
-				connected[r.Name] = false
+				st.Missing = append(st.Missing, r.Name)
 			}
 		}
 	}
-	for name, is := range connected {
-		st.Peers = append(st.Peers, fleet.ServerPeer{Name: name, Connected: is})
-	}
-	slices.SortFunc(st.Peers, func(a, b fleet.ServerPeer) int { return cmp.Compare(a.Name, b.Name) })
-}
-
-// describe says what is wrong with a server that runs.
-func describe(st *fleet.ServerStatus, recent string) {
-	complete := st.Leader != "" && st.Connected >= st.Servers
-	if recent != "" && !(complete && isOver(recent)) {
-		st.Problems = append(st.Problems, recent)
-	}
-	if complete {
-		return
-	}
-	problem := fmt.Sprintf("servers connected: %d of %d", st.Connected, st.Servers)
-	var missing []string
-	for _, p := range st.Peers {
-		if !p.Connected {
-			missing = append(missing, p.Name)
-		}
-	}
-	if len(missing) > 0 {
-		problem += ", without " + strings.Join(missing, ", ")
-	}
-	if st.Leader == "" {
-		problem += "; they have no leader, which more than half of them elect, and edits are refused"
-	}
-	st.Problems = append(st.Problems, problem)
-}
-
-// isOver reports whether a text of the NATS server says nothing any more once all servers are
-// connected and have a leader: it is about another server, about a stranger in the place of one, or
-// about a quorum that was missing.
-func isOver(text string) bool {
-	return strings.HasPrefix(text, otherServer) || strings.Contains(text, "rid:") || strings.Contains(text, "connect to route") || strings.Contains(text, "has NO quorum")
+	slices.Sort(st.Missing)
 }
 
 // size returns how many bytes the files of a directory have.

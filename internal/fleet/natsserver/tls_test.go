@@ -87,7 +87,7 @@ func TestTLS(t *testing.T) {
 	for i := range all {
 		all[i].Cert, all[i].Key = ca.pair(time.Now().Add(-time.Hour))
 	}
-	servers := cluster(t, all)
+	cluster(t, all)
 	nc, err := nats.Connect("tls://"+all[0].Listen, nats.RootCAs(ca.file), nats.Token(token))
 	if err != nil {
 		t.Fatal(err)
@@ -120,10 +120,39 @@ func TestTLS(t *testing.T) {
 	if strings.Contains(string(text[:n]), "PONG") {
 		t.Errorf("%q", text[:n])
 	}
-	// In this process a client needs no TLS.
-	own, err := nats.Connect("", nats.InProcessServer(servers[0]), nats.Token(token))
-	if err != nil {
+}
+
+// TestReadCertificates has another authority's certificate in the files: clients get that, and still get
+// it when the files are damaged.
+func TestReadCertificates(t *testing.T) {
+	t.Parallel()
+	o := options(t, 1)[0]
+	o.Cert, o.Key = newAuthority(t).pair(time.Now().Add(-time.Hour))
+	s := start(t, o)
+	ca := newAuthority(t)
+	cert, key := ca.pair(time.Now().Add(-time.Hour))
+	for from, to := range map[string]string{cert: o.Cert, key: o.Key} {
+		if err := os.Rename(from, to); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.ReadCertificates(); err != nil {
 		t.Fatal(err)
 	}
-	own.Close()
+	trusted := func() {
+		t.Helper()
+		nc, err := nats.Connect("tls://"+o.Listen, nats.RootCAs(ca.file), nats.Token(token))
+		if err != nil {
+			t.Fatal(err)
+		}
+		nc.Close()
+	}
+	trusted()
+	if err := os.WriteFile(o.Key, []byte("damaged"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.ReadCertificates(); err == nil || !strings.Contains(err.Error(), o.Key) {
+		t.Errorf("error %v", err)
+	}
+	trusted()
 }

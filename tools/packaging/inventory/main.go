@@ -1,8 +1,8 @@
 // Command inventory writes what a package has to say about the Go modules in the
-// program: a software bill of materials (CycloneDX) and Debian's copyright file, with the
+// programs: a software bill of materials (CycloneDX) and Debian's copyright file, with the
 // licence text of each module.
 //
-//	inventory -binary spamgate -version 0.1.0 -date 1700000000 -sbom FILE -copyright FILE
+//	inventory -binary spamgate -binary spamgate-fleetd -version 0.1.0 -date 1700000000 -sbom FILE -copyright FILE
 package main
 
 import (
@@ -17,6 +17,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -30,22 +31,41 @@ type module struct {
 }
 
 func main() {
-	binary := flag.String("binary", "", "the program's `FILE`")
+	var binaries []string
+	flag.Func("binary", "a program's `FILE`; the first one names what the package was built with", func(s string) error {
+		binaries = append(binaries, s)
+		return nil
+	})
 	version := flag.String("version", "", "the version of the package")
 	date := flag.Int64("date", 0, "the time of the build, in `SECONDS` since 1970")
 	sbom := flag.String("sbom", "", "write the bill of materials to `FILE`")
 	copyright := flag.String("copyright", "", "write Debian's copyright file to `FILE`")
 	flag.Parse()
-	if err := run(*binary, *version, time.Unix(*date, 0).UTC(), *sbom, *copyright); err != nil {
+	if err := run(binaries, *version, time.Unix(*date, 0).UTC(), *sbom, *copyright); err != nil {
 		fmt.Fprintln(os.Stderr, "inventory:", err)
 		os.Exit(2)
 	}
 }
 
-func run(binary, version string, date time.Time, sbom, copyright string) error {
-	info, err := buildinfo.ReadFile(binary)
-	if err != nil {
-		return err
+func run(binaries []string, version string, date time.Time, sbom, copyright string) error {
+	var info *buildinfo.BuildInfo
+	for _, binary := range binaries {
+		i, err := buildinfo.ReadFile(binary)
+		if err != nil {
+			return err
+		}
+		if info == nil {
+			info = i
+			continue
+		}
+		for _, m := range i.Deps {
+			if !slices.ContainsFunc(info.Deps, func(d *debug.Module) bool { return d.Path == m.Path }) {
+				info.Deps = append(info.Deps, m)
+			}
+		}
+	}
+	if info == nil {
+		return errors.New("-binary is missing")
 	}
 	modules, err := linked(info)
 	if err != nil {
@@ -70,7 +90,7 @@ func writeFile(name string, write func(io.Writer) error) error {
 	return errors.Join(write(f), f.Close())
 }
 
-// linked returns the modules of a program, sorted, and Go's standard library.
+// linked returns the modules of programs, sorted, and Go's standard library.
 func linked(info *buildinfo.BuildInfo) ([]module, error) {
 	var modules []module
 	var names []string
