@@ -8,6 +8,7 @@ import (
 	"path"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -93,7 +94,8 @@ func importsOf(t *testing.T, dir string) (imports []string, ok bool) {
 			}
 		}
 	}
-	return imports, ok
+	slices.Sort(imports)
+	return slices.Compact(imports), ok
 }
 
 // packageDirs returns the directories of the repository that hold a package.
