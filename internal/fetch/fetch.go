@@ -5,10 +5,10 @@
 // transport: https, complete, not larger than allowed, not a web page, and signed if
 // there is a key. The reader of the list checks its content.
 //
-// The bytes are stored as the server sent them. The request asks for no content
-// encoding; if a server still packs them with gzip or zstd, or declares the packing of
-// a .gz file as an encoding, they are stored packed, since the readers of lists unpack
-// both. A signature covers the stored bytes.
+// The request asks for the content encoding zstd, and the bytes are stored unpacked. If a
+// server packs them with gzip unasked, or declares the packing of a .gz or .zst file as an
+// encoding, they are stored packed, since the readers of lists unpack both. A signature
+// covers the stored bytes.
 //
 // The server's length is checked, but one that is too small makes a shorter list, since
 // bytes after it do not belong to the body in HTTP/1.1. If a body ends with its connection,

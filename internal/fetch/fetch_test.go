@@ -10,6 +10,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/klauspost/compress/zstd"
 )
 
 // TestFetch wants a copy, its state and nothing else.
@@ -25,7 +27,7 @@ func TestFetch(t *testing.T) {
 	if len(files) != 2 || !strings.HasPrefix(files["copy"], "-rw-r--r--") || !strings.HasPrefix(files["copy.json"], "-rw-------") {
 		t.Errorf("files: %v", files)
 	}
-	if got := x.handler.requests()[0]; got.Get("User-Agent") != "spamgate" || got.Get("Accept-Encoding") != "identity" || got.Get("If-None-Match") != "" {
+	if got := x.handler.requests()[0]; got.Get("User-Agent") != "spamgate" || got.Get("Accept-Encoding") != "zstd" || got.Get("If-None-Match") != "" {
 		t.Errorf("request: %v", got)
 	}
 }
@@ -182,6 +184,44 @@ func TestBytesAsTheyAre(t *testing.T) {
 		x := newFixture(t, send(packed, "Content-Type", "application/octet-stream", "Content-Encoding", encoding))
 		x.fetch(t)
 		x.wantCopy(t, packed)
+	}
+}
+
+// TestUnpacked has servers that pack lists as the request asks.
+func TestUnpacked(t *testing.T) {
+	text := strings.Repeat(listText, 1000)
+	pack := func(options ...zstd.EOption) string {
+		z, err := zstd.NewWriter(nil, options...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(z.EncodeAll([]byte(text), nil))
+	}
+	packed := pack()
+	x := newFixture(t, send(packed, "Content-Encoding", "ZSTD", "ETag", `W/"1"`))
+	x.fetch(t)
+	x.wantCopy(t, text)
+	for name, c := range map[string]struct{ body, want string }{
+		"cut":       {packed[:len(packed)-1], "cut off"},
+		"in a half": {packed[:len(packed)/2], "cut off"},
+		"damaged":   {packed[:len(packed)-1] + "x", "CRC"},
+		"no zstd":   {text, "magic"},
+		"nothing":   {"", "it is empty"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			x.handler.set(send(c.body, "Content-Encoding", "zstd"))
+			x.wantFault(t, c.want, nil)
+		})
+	}
+	x.source.MaxBytes = int64(len(text)) - 1
+	x.handler.set(send(packed, "Content-Encoding", "zstd"))
+	x.wantFault(t, "max_bytes", ErrTooLarge)
+	x.source.MaxBytes = 0
+	x.source.URL += ".zst" // a packed file, of which servers say that, too
+	x.fetch(t)
+	x.wantCopy(t, packed)
+	if got := x.handler.requests(); got[len(got)-1].Get("Accept-Encoding") != "identity" {
+		t.Error("a packed file was asked for packed once more")
 	}
 }
 

@@ -3,27 +3,25 @@ package fetch
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/url"
 
 	"aead.dev/minisign"
 
-	"spamgate/internal/delta"
+	"spamgate/internal/rcs"
 )
 
 // A publisher whose signatures name the sum of the list saves most of the transfer. The
-// signature alone shows whether there is a new version, and which; deltas lead there from the
-// sum of the copy. What they make is checked as a whole list is.
+// signature alone shows whether there is a new version, and which; patches lead there, of which
+// each version names its own (package rcs). What they make is checked as a whole list is. Lists
+// without such a signature are fetched as a whole: nothing else shows where patches are to lead.
 
 // errTransfer means that the whole list has to be fetched.
-var errTransfer = errors.New("the deltas do not lead to the new version")
+var errTransfer = errors.New("the patches do not lead to the new version")
 
-// deltaSuffix is appended to the path of a list's URL. Below it, each delta has the sum of the
-// version that it is for as its name.
-const deltaSuffix = ".delta/"
-
-// maxDeltas bounds the deltas that lead from a copy to the new version.
-const maxDeltas = 64
+// maxPatches bounds the patches that lead from a copy to the new version.
+const maxPatches = 64
 
 // follow brings the copy up to date by the signature of a list. The error is errTransfer if
 // the whole list has to be fetched for that.
@@ -49,7 +47,7 @@ func (f *Fetcher) follow(ctx context.Context, s Source, key *publicKey, signatur
 	case says.SHA256 == known.SHA256:
 		return f.signedAgain(s, key, signed, signatureURL, known)
 	}
-	d, err := f.throughDeltas(ctx, s, known, says.SHA256)
+	d, err := f.throughPatches(ctx, s, known, says.SHA256)
 	if err != nil {
 		if ctx.Err() != nil {
 			return known, false, bodyError(ctx, err)
@@ -102,43 +100,41 @@ func digestOf(list io.Reader) (io.Reader, error) {
 	return digest, err
 }
 
-// throughDeltas makes the version with a sum of the copy.
-func (f *Fetcher) throughDeltas(ctx context.Context, s Source, known state, want string) (*draft, error) {
+// throughPatches makes the version with a sum of the copy.
+func (f *Fetcher) throughPatches(ctx context.Context, s Source, known state, want string) (*draft, error) {
 	tree, name := s.place()
 	file, err := tree.Open(name)
 	if err != nil {
 		return nil, err
 	}
 	defer file.Close()
-	var old io.ReadSeeker = file
-	sum, left := known.SHA256, min(known.Bytes, s.MaxBytes) // more is no gain
+	old, left := io.NewSectionReader(file, 0, known.Bytes), min(known.Bytes, s.MaxBytes) // more is no gain
 	var before *draft
-	for range maxDeltas {
-		d, size, err := f.throughDelta(ctx, s, old, sum, left)
+	for range maxPatches {
+		d, size, err := f.throughPatch(ctx, s, old, left)
 		if before != nil {
 			before.discard()
 		}
 		if err != nil {
 			return nil, err
 		}
-		if sum, left = d.sum(), left-size; sum == want {
+		if d.sum() == want {
 			return d, nil
 		}
-		before, old = d, d.reader()
+		before, old, left = d, d.reader(), left-size
 	}
 	before.discard()
 	return nil, errTransfer
 }
 
-// throughDelta makes the version that follows one with a sum, and returns the size of the
-// delta, which is not larger than most.
-func (f *Fetcher) throughDelta(ctx context.Context, s Source, old io.ReadSeeker, sum string, most int64) (made *draft, size int64, err error) {
-	u, err := url.Parse(s.URL)
+// throughPatch makes the version that follows an old one, and returns the size of the patch,
+// which is not larger than most.
+func (f *Fetcher) throughPatch(ctx context.Context, s Source, old *io.SectionReader, most int64) (made *draft, size int64, err error) {
+	target, err := s.patchURL(rcs.Path(old))
 	if err != nil {
 		return nil, 0, err
 	}
-	u.Path, u.RawPath = u.Path+deltaSuffix+sum, ""
-	res, err := f.get(ctx, s, u.String(), condition{})
+	res, err := f.get(ctx, s, target, condition{})
 	if err != nil {
 		return nil, 0, err
 	}
@@ -151,9 +147,29 @@ func (f *Fetcher) throughDelta(ctx context.Context, s Source, old io.ReadSeeker,
 		return nil, 0, err
 	}
 	body := &meter{w: io.Discard, add: func(int64) {}}
-	if err := delta.Apply(d, old, io.TeeReader(io.LimitReader(res.Body, most), body), s.MaxBytes); err != nil {
+	script, err := rcs.Script(io.TeeReader(io.LimitReader(res.Body, most), body))
+	if err == nil {
+		err = rcs.Apply(d, old, script, s.MaxBytes)
+	}
+	if err != nil {
 		d.discard()
 		return nil, 0, err
 	}
 	return d, body.done, nil
+}
+
+// patchURL returns the URL of a patch. Its path is relative to the list's: a list cannot make the
+// gate ask other servers.
+func (s Source) patchURL(path string) (string, error) {
+	list, err := url.Parse(s.URL)
+	if err != nil {
+		return "", err
+	}
+	ref, err := url.Parse(path)
+	if err != nil || path == "" || ref.IsAbs() || ref.Host != "" || ref.RawQuery != "" {
+		return "", fmt.Errorf("the list names no patch of its own: %.80q", path)
+	}
+	target := list.ResolveReference(ref)
+	target.RawQuery, target.Fragment = list.RawQuery, "" // which may have a token
+	return target.String(), nil
 }

@@ -5,13 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -35,7 +38,7 @@ func newPublisher(t *testing.T, fixed func(*testing.T, http.HandlerFunc) *fixtur
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &publisher{list: publish.List{Dir: t.TempDir(), Name: "list.txt", Key: key, Expires: time.Hour}, now: time.Now()}
+	p := &publisher{list: publish.List{Dir: t.TempDir(), Name: "list.txt", Key: key, Expires: time.Hour, Patches: true}, now: time.Now()}
 	p.server = publish.NewServer(p.list.Dir)
 	t.Cleanup(p.server.Close)
 	p.fixture = fixed(t, p.serve)
@@ -50,16 +53,15 @@ func (p *publisher) serve(w http.ResponseWriter, r *http.Request) {
 	p.server.ServeHTTP(w, r)
 }
 
-// asked returns the paths since it was called before: "" for the list, and those below it with
-// the first digits of a sum.
+// asked returns the paths since it was called before: "" for the list, and patch for a patch.
 func (p *publisher) asked() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	paths := p.paths
 	p.paths = nil
 	for i, path := range paths {
-		if strings.HasPrefix(path, ".delta/") {
-			paths[i] = ".delta"
+		if strings.HasPrefix(path, patch) {
+			paths[i] = patch
 		}
 	}
 	return paths
@@ -73,6 +75,24 @@ func (p *publisher) publish(t *testing.T, text string) publish.Result {
 	}
 	p.server.Set(p.list.Name, r)
 	return r
+}
+
+// wantCopy wants the copy to be a text, after the lines that name its patch.
+func (p *publisher) wantCopy(t *testing.T, want string) {
+	t.Helper()
+	head, text, found := strings.Cut(p.copy(t), "# Diff-Expires: 1 hour\n")
+	if !found || !strings.HasPrefix(head, "# Diff-Path: list.txt.patches/") || text != want {
+		t.Errorf("copy: %q, %q; want %q", head, text, want)
+	}
+}
+
+func (p *publisher) copy(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile(p.source.Copy)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
 }
 
 func withTLS(t *testing.T, h http.HandlerFunc) *fixture { return newFixture(t, h) }
@@ -98,7 +118,10 @@ func (p *publisher) wantFetch(t *testing.T, text string, paths ...string) Status
 	return status
 }
 
-const sig = ".minisig"
+const (
+	sig   = ".minisig"
+	patch = ".patches/"
+)
 
 func TestFollow(t *testing.T) {
 	p := newPublisher(t, withTLS)
@@ -110,13 +133,13 @@ func TestFollow(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	p.publish(t, list(1))
-	if s := p.wantFetch(t, list(1), sig, ".delta"); s.NotModified || s.Sequence != first.Sequence+1 {
+	if s := p.wantFetch(t, list(1), sig, patch); s.NotModified || s.Sequence != first.Sequence+1 {
 		t.Errorf("%+v", s)
 	}
 	for n := 2; n < 6; n++ {
 		p.publish(t, list(n))
 	}
-	p.wantFetch(t, list(5), sig, ".delta", ".delta", ".delta", ".delta")
+	p.wantFetch(t, list(5), sig, patch, patch, patch, patch)
 
 	p.now = p.now.Add(40 * time.Minute)
 	again := p.publish(t, list(5))
@@ -126,28 +149,28 @@ func TestFollow(t *testing.T) {
 	p.wantFetch(t, list(5), sig)
 
 	p.publish(t, "other.example\n")
-	p.wantFetch(t, "other.example\n", sig, ".delta", "", sig)
+	p.wantFetch(t, "other.example\n", sig, patch, "", sig)
 	p.publish(t, list(5)) // a version that was there before
-	p.wantFetch(t, list(5), sig, ".delta", "", sig)
+	p.wantFetch(t, list(5), sig, patch, "", sig)
 	if n := p.log.count("WARN"); n > 0 {
 		t.Error(p.log.String())
 	}
 }
 
-// TestWholeInstead has deltas, or copies, that do not lead to the new version.
+// TestWholeInstead has patches, or copies, that do not lead to the new version.
 func TestWholeInstead(t *testing.T) {
 	for name, change := range map[string]func(t *testing.T, p *publisher){
-		"no deltas": func(t *testing.T, p *publisher) {
-			if err := os.RemoveAll(p.list.Dir + "/list.txt.delta"); err != nil {
+		"no patches": func(t *testing.T, p *publisher) {
+			if err := os.RemoveAll(p.list.Dir + "/list.txt.patches"); err != nil {
 				t.Fatal(err)
 			}
 		},
-		"damaged deltas": func(t *testing.T, p *publisher) {
-			deltas, err := filepath.Glob(p.list.Dir + "/list.txt.delta/*")
-			if err != nil || len(deltas) == 0 {
-				t.Fatal(deltas, err)
+		"damaged patches": func(t *testing.T, p *publisher) {
+			patches, err := filepath.Glob(p.list.Dir + "/list.txt.patches/*")
+			if err != nil || len(patches) == 0 {
+				t.Fatal(patches, err)
 			}
-			for _, d := range deltas {
+			for _, d := range patches {
 				text, err := os.ReadFile(d)
 				if err != nil {
 					t.Fatal(err)
@@ -158,7 +181,7 @@ func TestWholeInstead(t *testing.T) {
 		},
 		"a web page in its place": func(t *testing.T, p *publisher) {
 			p.handler.set(func(w http.ResponseWriter, r *http.Request) {
-				if strings.Contains(r.URL.Path, ".delta/") {
+				if strings.Contains(r.URL.Path, patch) {
 					w.Header().Set("Content-Type", "text/html")
 					return
 				}
@@ -170,7 +193,7 @@ func TestWholeInstead(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			write(t, p.source.Copy, strings.Replace(list(0), "user1@", "user2@", 1))
+			write(t, p.source.Copy, strings.Replace(p.copy(t), "user1@", "user2@", 1))
 			if err := os.Chtimes(p.source.Copy, info.ModTime(), info.ModTime()); err != nil {
 				t.Fatal(err)
 			}
@@ -198,6 +221,60 @@ func (x *fixture) wantNoDrafts(t *testing.T) {
 	}
 }
 
+// TestTransfer measures the bytes of a list with SPAMGATE_DIFF_LINES lines, and of a hundred changes.
+func TestTransfer(t *testing.T) {
+	n, _ := strconv.Atoi(os.Getenv("SPAMGATE_DIFF_LINES"))
+	if n == 0 {
+		t.Skip("SPAMGATE_DIFF_LINES is not set")
+	}
+	p := newPublisher(t, withTLS)
+	var bytes atomic.Int64
+	p.handler.set(func(w http.ResponseWriter, r *http.Request) { p.serve(&countingWriter{w, &bytes}, r) })
+	r := rand.New(rand.NewPCG(1, 1))
+	entry := func() string { return fmt.Sprintf("%x@example%d.net\n", r.Uint64(), r.IntN(100000)) }
+	lines := make([]string, n)
+	for i := range lines {
+		lines[i] = entry()
+	}
+	measure := func(what string) {
+		p.publish(t, strings.Join(lines, ""))
+		bytes.Store(0)
+		began := time.Now()
+		p.fetch(t)
+		t.Logf("%s: %d bytes, fetched in %v", what, bytes.Load(), time.Since(began).Round(time.Millisecond))
+	}
+	measure("whole list")
+	for range 100 {
+		lines[r.IntN(n)] = entry()
+	}
+	measure("100 entries changed")
+	lines = append(lines, entry())
+	measure("an entry added")
+}
+
+type countingWriter struct {
+	http.ResponseWriter
+	n *atomic.Int64
+}
+
+func (w *countingWriter) Write(p []byte) (int, error) {
+	w.n.Add(int64(len(p)))
+	return w.ResponseWriter.Write(p)
+}
+
+// TestPatchURL has lists that name patches on other servers, or none.
+func TestPatchURL(t *testing.T) {
+	for path, want := range map[string]string{
+		"list.txt.patches/1-s-2-3600.patch#list": "https://lists.example/a/list.txt.patches/1-s-2-3600.patch?token=x",
+		"../b/1.patch":                           "https://lists.example/b/1.patch?token=x",
+		"":                                       "", "https://other.example/x": "", "//other.example/x": "", "x?token=y": "", "%": "",
+	} {
+		if got, err := (Source{URL: "https://lists.example/a/list.txt?token=x"}).patchURL(path); got != want || (err == nil) != (want != "") {
+			t.Errorf("%q: %q, %v", path, got, err)
+		}
+	}
+}
+
 // TestFileServer has a publisher's directory on a web server that sends no ETag.
 func TestFileServer(t *testing.T) {
 	p := newPublisher(t, withTLS)
@@ -210,7 +287,7 @@ func TestFileServer(t *testing.T) {
 	p.wantFetch(t, list(0), "", sig)
 	p.wantFetch(t, list(0), sig)
 	p.publish(t, list(1))
-	p.wantFetch(t, list(1), sig, ".delta")
+	p.wantFetch(t, list(1), sig, patch)
 	if st, err := loadState(p.source.withDefaults()); err != nil || st.Waits {
 		t.Errorf("%+v, %v", st, err)
 	}
@@ -288,16 +365,17 @@ func TestFollowAfterRollback(t *testing.T) {
 	p := newPublisher(t, withTLS)
 	p.publish(t, list(0))
 	p.fetch(t)
+	before := p.copy(t)
 	p.publish(t, list(1))
 	p.fetch(t)
-	rollBack(t, p.fixture, list(0))
+	rollBack(t, p.fixture, before)
 	p.now = p.now.Add(40 * time.Minute)
 	p.publish(t, list(1)) // signed again
 	if s := p.wantFetch(t, list(0), sig); !s.NotModified || !s.Replaced {
 		t.Errorf("%+v", s)
 	}
 	p.publish(t, list(2))
-	p.wantFetch(t, list(2), sig, ".delta", ".delta")
+	p.wantFetch(t, list(2), sig, patch, patch)
 }
 
 // TestOrdinarySignature has a publisher who signs with minisign from now on.
@@ -414,7 +492,7 @@ func TestSameSignature(t *testing.T) {
 				t.Fatal(err)
 			}
 			changed := strings.Replace(list(0), "user1@", "user2@", 1)
-			write(t, p.source.Copy, changed)
+			write(t, p.source.Copy, strings.Replace(p.copy(t), "user1@", "user2@", 1))
 			if err := os.Chtimes(p.source.Copy, info.ModTime(), info.ModTime()); err != nil {
 				t.Fatal(err)
 			}

@@ -117,8 +117,11 @@ func (f *Fetcher) replace(ctx context.Context, s Source, res *http.Response, key
 		return state{}, err
 	}
 	defer d.discard()
-	body := key.digest(res.Body)
-	if err := f.receive(ctx, s, body, res.ContentLength, d); err != nil {
+	body, length := key.digest(res.Body), res.ContentLength
+	if res.Uncompressed {
+		length = -1 // it is that of the packed body
+	}
+	if err := f.receive(ctx, s, body, length, d); err != nil {
 		return state{}, err
 	}
 	now := known.next(s, key, d)

@@ -8,10 +8,12 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"path"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/klauspost/compress/zstd"
 	"golang.org/x/net/http/httpguts"
 
 	"spamgate/internal/text"
@@ -46,7 +48,7 @@ func (f *Fetcher) get(ctx context.Context, s Source, target string, unless condi
 		return nil, err
 	}
 	req.Header.Set("User-Agent", f.userAgent)
-	req.Header.Set("Accept-Encoding", "identity")
+	req.Header.Set("Accept-Encoding", encodings(req.URL))
 	setField(req, "If-None-Match", unless.etag)
 	setField(req, "If-Modified-Since", unless.lastModified)
 	setField(req, "Prefer", unless.prefer)
@@ -65,7 +67,46 @@ func (f *Fetcher) get(ctx context.Context, s Source, target string, unless condi
 		return nil, &StatusError{Code: res.StatusCode, RetryAfter: retryAfter(res.Header.Get("Retry-After"), time.Now())}
 	}
 	res.Body = body
-	return res, nil
+	return res, unpack(res, req)
+}
+
+// encodings returns which content encodings a request asks for: zstd, unless the file itself is
+// packed. Servers declare that as an encoding, too.
+func encodings(u *url.URL) string {
+	switch path.Ext(u.Path) {
+	case ".gz", ".zst":
+		return "identity"
+	}
+	return "zstd"
+}
+
+// maxZstdWindow is how far back a body may refer: RFC 9659 permits 8 MiB.
+const maxZstdWindow = 8 << 20
+
+// unpack has the body of a response read unpacked, if it is packed as the request asked.
+func unpack(res *http.Response, req *http.Request) error {
+	if !strings.EqualFold(strings.TrimSpace(res.Header.Get("Content-Encoding")), "zstd") || req.Header.Get("Accept-Encoding") != "zstd" {
+		return nil
+	}
+	z, err := zstd.NewReader(res.Body, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxZstdWindow))
+	if err != nil {
+		return err
+	}
+	res.Header.Del("Content-Encoding")
+	res.Uncompressed = true
+	res.Body = &unpackedBody{z, res.Body}
+	return nil
+}
+
+// unpackedBody is the content of a packed body.
+type unpackedBody struct {
+	*zstd.Decoder
+	packed io.Closer
+}
+
+func (b *unpackedBody) Close() error {
+	b.Decoder.Close()
+	return b.packed.Close()
 }
 
 // certainAge is how much older than Date a Last-Modified must be: a second (RFC 9110, section

@@ -100,19 +100,12 @@ func (l *list) step(ctx context.Context) (again bool, err error) {
 // lookBack returns what to do with a file whose version is not the applied one: if the fleet
 // had it once, the process ended before it could note that.
 func (l *list) lookBack(ctx context.Context, b *buckets, local string) (step, error) {
-	linked := l.m.whileLinked(ctx)
-	defer linked.end()
-	asking, stop := context.WithTimeout(linked, 4*l.m.o.times.edit)
-	defer stop()
-	entries, err := b.history(asking, l.key)
-	if asking.Err() != nil { // the library takes the end of the watch for that of the history
-		err = context.Cause(asking)
-	}
+	known, err := l.m.versions(ctx, b, l.Kind, l.Name)
 	if err != nil {
-		return stepNone, linked.lost(err)
+		return stepNone, err
 	}
-	for _, e := range entries {
-		if v, err := parseVersion(e.Value, l.Name, l.Kind); err == nil && v.has(local) {
+	for _, v := range known {
+		if v.SHA256 == local || v.Base == local {
 			return stepTake, nil
 		}
 	}
@@ -130,15 +123,11 @@ func (m *Member) Earlier(ctx context.Context, name string, wanted func(sum [sha2
 	if err != nil && !errors.Is(err, ErrReadOnly) {
 		return nil, err
 	}
-	entries, err := b.history(ctx, l.key)
+	known, err := m.versions(ctx, b, l.Kind, l.Name)
 	if err != nil {
 		return nil, m.offline(err)
 	}
-	for _, e := range slices.Backward(entries) {
-		v, err := parseVersion(e.Value, l.Name, l.Kind)
-		if err != nil {
-			continue
-		}
+	for _, v := range slices.Backward(known) {
 		var sum [sha256.Size]byte
 		if _, err := hex.Decode(sum[:], []byte(v.SHA256)); err == nil && wanted(sum) {
 			return m.load(ctx, b, v, nil, "", l.MaxBytes)
@@ -158,27 +147,15 @@ func (l *list) take(ctx context.Context, b *buckets, v view, revision uint64) er
 		defer own.Close()
 		from = own
 	}
-	err = l.m.obtain(ctx, b, v.remote, from, v.local, l.MaxBytes, func(ctx context.Context, w *way) error {
-		return l.replaceBy(ctx, w, v)
-	})
+	content, err := l.m.load(ctx, b, v.remote, from, v.local, l.MaxBytes)
+	if err == nil {
+		defer content.Discard()
+		err = l.replaceWith(ctx, v, content.File)
+	}
 	if err != nil {
 		return fmt.Errorf("taking %v: %w", v.remote, err)
 	}
 	return l.taken(v.remote, revision)
-}
-
-// replaceBy replaces the file by what a way leads to. While a content comes from the servers the
-// file is locked only if nobody can edit it, since the gate never had a version of the fleet.
-func (l *list) replaceBy(ctx context.Context, w *way, v view) error {
-	if w.prepare != nil || v.applied == nil {
-		return l.replace(ctx, v.remote, func(to io.Writer) error { return w.write(ctx, to) }, v.local)
-	}
-	file, err := l.m.spool(v.remote.SHA256, func(to io.Writer) error { return w.write(ctx, to) })
-	if err != nil {
-		return err
-	}
-	defer file.Discard()
-	return l.replaceWith(ctx, v, file.File)
 }
 
 // replaceWith replaces the file by a content.
@@ -382,7 +359,7 @@ func (l *list) propose(ctx context.Context, b *buckets, v, before *Version, loca
 	ctx, cancel := context.WithTimeout(ctx, l.m.transferTime(v.Size))
 	defer cancel()
 	var old io.ReadSeeker
-	if before != nil && v.Size >= minDelta {
+	if before != nil && v.Size >= minEdit {
 		if content, err := l.m.load(ctx, b, before, nil, "", l.MaxBytes); err == nil { // else the whole is stored
 			defer content.Discard()
 			old = content

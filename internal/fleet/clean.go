@@ -35,11 +35,12 @@ func (m *Member) cleanUp(ctx context.Context) error {
 	grown := time.NewTicker(m.o.times.lease) // servers that start together find each other soon after a gate has made the buckets
 	defer grown.Stop()
 	for {
-		clean := false
+		clean, wanted := false, false
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-asked:
+			wanted = true
 		case <-grown.C:
 			if b, err := m.open(); err == nil && m.holds(cleaning) {
 				b.spread(ctx)
@@ -54,7 +55,7 @@ func (m *Member) cleanUp(ctx context.Context) error {
 			continue
 		}
 		ctx, cancel := context.WithTimeout(ctx, m.o.times.clean+m.o.times.edit)
-		err = m.mend(ctx, b)
+		err = m.mend(ctx, b, wanted)
 		if clean {
 			err = errors.Join(err, m.clean(ctx, b))
 		}
@@ -84,8 +85,9 @@ func (m *Member) age(t time.Time) time.Duration {
 	return m.now().Sub(t) + m.clock
 }
 
-// mend stores the contents of current versions that the object store has lost.
-func (m *Member) mend(ctx context.Context, b *buckets) error {
+// mend stores the contents of current versions that the object store has lost, and if wanted those
+// that it never had, since edits lead there: somebody misses one.
+func (m *Member) mend(ctx context.Context, b *buckets, wanted bool) error {
 	for _, l := range m.all() {
 		m.mu.Lock()
 		a, r := l.applied, l.remote
@@ -93,7 +95,7 @@ func (m *Member) mend(ctx context.Context, b *buckets) error {
 		if a == nil || r == nil || r.version == nil || a.Revision != r.revision {
 			continue
 		}
-		whole, err := m.isWhole(ctx, b, r.version)
+		whole, err := m.isWhole(ctx, b, r.version, wanted)
 		if err != nil || whole {
 			if err != nil {
 				return err
@@ -107,22 +109,20 @@ func (m *Member) mend(ctx context.Context, b *buckets) error {
 	return nil
 }
 
-// isWhole reports whether the object store has what a version needs.
-func (m *Member) isWhole(ctx context.Context, b *buckets, v *Version) (bool, error) {
-	for _, name := range v.names() {
-		if v.Inline[name] != nil {
-			continue
-		}
-		_, err := b.content.GetInfo(ctx, name)
-		if errors.Is(err, jetstream.ErrObjectNotFound) {
-			_, err = b.content.GetInfo(ctx, fullName(v.SHA256)) // stored again
-			return err == nil, nil
-		}
-		if err != nil {
-			return false, err
-		}
+// isWhole reports whether the object store has the content of a version, or if it does not matter
+// which, that from which edits lead there.
+func (m *Member) isWhole(ctx context.Context, b *buckets, v *Version, itself bool) (bool, error) {
+	if v.Inline[fullName(v.SHA256)] != nil {
+		return true, nil
 	}
-	return true, nil
+	_, err := b.content.GetInfo(ctx, fullName(v.SHA256))
+	if errors.Is(err, jetstream.ErrObjectNotFound) && v.Since > 0 && !itself {
+		_, err = b.content.GetInfo(ctx, fullName(v.Whole))
+	}
+	if errors.Is(err, jetstream.ErrObjectNotFound) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // storeAgain stores the file's content, if the file has the version.
@@ -135,8 +135,7 @@ func (l *list) storeAgain(ctx context.Context, b *buckets, v *Version) error {
 	if sum, err := l.digestOf(file); err != nil || sum != v.SHA256 {
 		return err
 	}
-	_, err = l.m.storeFull(ctx, b, v.SHA256, file)
-	return err
+	return l.m.storeFull(ctx, b, v.SHA256, file)
 }
 
 // clean removes objects that no version needs, and that are old enough not to belong to one
@@ -191,8 +190,8 @@ func metaSubject(name string) string {
 	return "$O." + bucketContent + ".M." + base64.URLEncoding.EncodeToString([]byte(name))
 }
 
-// maxObjects bounds the objects that are looked at at once.
-const maxObjects = 500_000
+// maxVersions bounds the versions that are looked at at once.
+const maxVersions = 500_000
 
 // needed returns the objects of the newest versions of all lists, also of those that this gate
 // does not share.
@@ -202,7 +201,7 @@ func (m *Member) needed(ctx context.Context, b *buckets) (map[string]bool, error
 		return nil, err
 	}
 	defer stop(w)
-	versions, objects := map[string][]*Version{}, 0
+	versions, count := map[string][]*Version{}, 0
 	for {
 		select {
 		case <-ctx.Done():
@@ -221,11 +220,10 @@ func (m *Member) needed(ctx context.Context, b *buckets) (map[string]bool, error
 			if v == nil {
 				continue
 			}
-			v.Inline, v.Fetch = nil, nil
-			known := append(versions[e.Key()], v)
-			versions[e.Key()] = known[max(0, len(known)-historyContent):]
-			if objects += len(v.Deltas) + 1; objects > maxObjects {
-				return nil, fmt.Errorf("the fleet has lists with more than %d objects: somebody else writes there", maxObjects)
+			v.Inline, v.Edit, v.Fetch = nil, nil, nil
+			versions[e.Key()] = append(versions[e.Key()], v)
+			if count++; count > maxVersions {
+				return nil, fmt.Errorf("the fleet has more than %d versions of lists: somebody else writes there", maxVersions)
 			}
 		}
 	}
@@ -254,15 +252,16 @@ func parseAny(e jetstream.KeyValueEntry) (*Version, error) {
 	return nil, nil
 }
 
-// namesOf returns the objects of the newest versions.
+// namesOf returns the objects of the newest versions, and of those from which edits lead there.
 func namesOf(versions map[string][]*Version) map[string]bool {
 	names := map[string]bool{}
 	for _, all := range versions {
-		for _, v := range all {
+		first := max(0, len(all)-historyContent)
+		for first > 0 && all[first].Since > 0 {
+			first--
+		}
+		for _, v := range all[first:] {
 			names[fullName(v.SHA256)] = true
-			for _, name := range v.names() {
-				names[name] = true
-			}
 		}
 	}
 	return names

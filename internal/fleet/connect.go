@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net"
 	"slices"
 	"strings"
 	"time"
@@ -156,6 +157,9 @@ func (l *linked) isLost() bool { return errors.Is(context.Cause(l.link), errLost
 
 // lost returns errLost for an error that the end of the connection may explain, else err.
 func (l *linked) lost(err error) error {
+	if errors.As(err, new(*net.OpError)) {
+		<-l.Done() // the library reads that the connection has ended a moment after it could not write
+	}
 	if err != nil && (l.isLost() || slices.ContainsFunc(lostErrors, func(e error) bool { return errors.Is(err, e) })) {
 		return errLost
 	}

@@ -2,35 +2,35 @@ package fleet
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/klauspost/compress/zstd"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"spamgate/internal/delta"
+	"spamgate/internal/rcs"
 )
 
-// fullName and deltaName name the objects of contents.
-func fullName(sha string) string       { return "full." + sha }
-func deltaName(from, to string) string { return "delta." + from + "." + to }
+// fullName names the object with a whole content.
+func fullName(sha string) string { return "full." + sha }
 
-// names returns the objects that a version needs.
-func (v *Version) names() []string {
-	names := []string{fullName(v.Snapshot)}
-	for _, d := range v.Deltas {
-		names = append(names, deltaName(d.From, d.To))
-	}
-	return names
-}
+const (
+	// minEdit is the size of a content, in bytes, from which on an edit is worth its while.
+	minEdit = 64 << 10
 
-// Deltas are worth their while only for content that is longer than this, in bytes.
-const minDelta = 64 << 10
+	maxScript = 1 << 20  // of an edit, in bytes
+	maxEdit   = 64 << 10 // the same, packed
+
+	// maxSince bounds the edits since the last version that was stored as a whole, of which each
+	// counts as edits of leastEdit bytes at least: 32 edits, which are all in the history of the key
+	// (historyOf), and in the answer to a gate that only reads (maxRead).
+	maxSince, leastEdit = 256 << 10, 8 << 10
+	maxEdits            = maxSince / leastEdit
+)
 
 // transferTime bounds a transfer of size bytes.
 func (m *Member) transferTime(size int64) time.Duration {
@@ -38,70 +38,48 @@ func (m *Member) transferTime(size int64) time.Duration {
 }
 
 // store stores the content of v, whose digest and size are set, and sets how it is stored.
-// Before is the version before it, and old its content; nil if the delta does not matter.
+// Before is the version before it, and old its content; nil if there is to be no edit.
 func (m *Member) store(ctx context.Context, b *buckets, v, before *Version, old, content io.ReadSeeker) error {
-	v.Inline = nil
-	if before != nil && old != nil && v.Size >= minDelta && len(before.Deltas) < maxDeltas && before.SHA256 != v.SHA256 {
-		ok, err := m.storeDelta(ctx, b, v, before, old, content)
-		if ok || err != nil {
+	v.Snapshot, v.Inline, v.Edit, v.Whole, v.Since = v.SHA256, nil, nil, "", 0
+	if before != nil && old != nil && v.Size >= minEdit {
+		if ok, err := v.setEdit(before, old, content); ok || err != nil {
 			return err
 		}
 	}
-	v.Snapshot, v.Deltas = v.SHA256, nil
 	if v.Size < maxPackedInline {
 		return m.storeSmall(ctx, b, v, content)
 	}
-	size, err := m.storeFull(ctx, b, v.SHA256, content)
-	v.SnapshotSize = size
-	return err
+	return m.storeFull(ctx, b, v.SHA256, content)
 }
 
-// storeDelta stores v as a delta, if that is smaller than storing the whole now and then.
-func (m *Member) storeDelta(ctx context.Context, b *buckets, v, before *Version, old, content io.ReadSeeker) (ok bool, err error) {
-	file, err := m.temporary()
-	if err != nil {
-		return false, err
+// setEdit makes v an edit of the version before it, unless it is time to store the whole. The edit
+// reaches who has that version; others go through the edits since the last whole content.
+func (v *Version) setEdit(before *Version, old, content io.ReadSeeker) (ok bool, err error) {
+	if before.SHA256 != v.Base || before.SHA256 == v.SHA256 || before.Snapshot != before.SHA256 {
+		return false, nil
 	}
-	defer file.Discard()
-	if _, err := delta.Write(file, old, content); err != nil {
-		return false, fmt.Errorf("comparing with the version before: %w", err)
-	}
-	size, err := file.Seek(0, io.SeekEnd)
-	if err != nil || before.deltaBytes()+size > before.SnapshotSize/4 {
-		return false, err
-	}
-	if _, err := file.Seek(0, io.SeekStart); err != nil {
-		return false, err
-	}
-	name := deltaName(before.SHA256, v.SHA256)
-	v.Inline = maps.Clone(before.Inline)
-	if size <= maxInline && v.inlineBytes()+size <= maxInlineAll {
-		change, err := io.ReadAll(file)
-		if err != nil {
+	for _, text := range []io.Seeker{old, content} {
+		if _, err := text.Seek(0, io.SeekStart); err != nil {
 			return false, err
 		}
-		v.putInline(name, change)
-	} else if err := m.put(ctx, b, name, file); err != nil {
+	}
+	script, err := rcs.Diff(old, content, maxScript)
+	if err != nil {
+		if errors.Is(err, rcs.ErrLarge) || errors.Is(err, rcs.ErrLines) {
+			err = nil
+		}
 		return false, err
 	}
-	v.Snapshot, v.SnapshotSize = before.Snapshot, before.SnapshotSize
-	v.Deltas = append(slices.Clone(before.Deltas), DeltaName{before.SHA256, v.SHA256, size})
+	var packed bytes.Buffer
+	if err := packInto(&packed, bytes.NewReader(script)); err != nil {
+		return false, err
+	}
+	since := before.Since + max(leastEdit, int64(packed.Len()))
+	if packed.Len() > maxEdit || since > maxSince {
+		return false, nil
+	}
+	v.Edit, v.Whole, v.Since = packed.Bytes(), cmp.Or(before.Whole, before.SHA256), since
 	return true, nil
-}
-
-func (v *Version) putInline(name string, object []byte) {
-	if v.Inline == nil {
-		v.Inline = map[string][]byte{}
-	}
-	v.Inline[name] = object
-}
-
-// inlineBytes returns the size of what is inline.
-func (v *Version) inlineBytes() (n int64) {
-	for _, object := range v.Inline {
-		n += int64(len(object))
-	}
-	return n
 }
 
 // maxPackedInline bounds the contents that are packed in memory, to see whether they are small
@@ -117,23 +95,22 @@ func (m *Member) storeSmall(ctx context.Context, b *buckets, v *Version, content
 	if err := packInto(&packed, content); err != nil {
 		return err
 	}
-	v.SnapshotSize = int64(packed.Len())
 	if packed.Len() <= maxInline {
-		v.putInline(fullName(v.SHA256), packed.Bytes())
+		v.Inline = map[string][]byte{fullName(v.SHA256): packed.Bytes()}
 		return nil
 	}
 	return m.put(ctx, b, fullName(v.SHA256), &packed)
 }
 
-// storeFull stores a whole content, packed, unless the fleet has it. It returns its size there.
-func (m *Member) storeFull(ctx context.Context, b *buckets, sha string, content io.ReadSeeker) (int64, error) {
+// storeFull stores a whole content, packed, unless the fleet has it.
+func (m *Member) storeFull(ctx context.Context, b *buckets, sha string, content io.ReadSeeker) error {
 	name := fullName(sha)
 	info, err := b.content.GetInfo(ctx, name)
 	if err == nil && m.age(info.ModTime) < m.o.times.orphan/2 { // else it may be removed at any moment
-		return int64(info.Size), nil
+		return nil
 	}
 	if _, err := content.Seek(0, io.SeekStart); err != nil {
-		return 0, err
+		return err
 	}
 	packed, pack := io.Pipe()
 	done := make(chan struct{})
@@ -141,11 +118,10 @@ func (m *Member) storeFull(ctx context.Context, b *buckets, sha string, content 
 		defer close(done)
 		_ = pack.CloseWithError(packInto(pack, content))
 	}()
-	count := &countingReader{r: packed}
-	err = m.put(ctx, b, name, count)
+	err = m.put(ctx, b, name, packed)
 	_ = packed.CloseWithError(errors.New("not stored"))
 	<-done
-	return count.n, err
+	return err
 }
 
 func packInto(w io.Writer, content io.Reader) error {
@@ -160,17 +136,6 @@ func packInto(w io.Writer, content io.Reader) error {
 	return z.Close()
 }
 
-type countingReader struct {
-	r io.Reader
-	n int64
-}
-
-func (c *countingReader) Read(p []byte) (int, error) {
-	n, err := c.r.Read(p)
-	c.n += int64(n)
-	return n, err
-}
-
 // put stores an object. When it returns the servers have it.
 func (m *Member) put(ctx context.Context, b *buckets, name string, content io.Reader) error {
 	_, err := b.content.Put(ctx, jetstream.ObjectMeta{Name: name}, content)
@@ -183,8 +148,9 @@ func (m *Member) put(ctx context.Context, b *buckets, name string, content io.Re
 // errContent says that the fleet does not have the content that it should have.
 var errContent = errors.New("the fleet does not have its content")
 
-// get opens an object of a version, of at most most bytes. The caller closes it.
-func (m *Member) get(ctx context.Context, b *buckets, v *Version, name string, most int64) (io.ReadCloser, error) {
+// get opens the packed whole content of a version, of at most most bytes. The caller closes it.
+func (m *Member) get(ctx context.Context, b *buckets, v *Version, most int64) (io.ReadCloser, error) {
+	name := fullName(v.SHA256)
 	if object, ok := v.Inline[name]; ok {
 		return io.NopCloser(&limited{bytes.NewReader(object), most}), nil
 	}

@@ -27,8 +27,8 @@ func fetcher(gates ...*gate) (names []string) {
 	return names
 }
 
-// TestFetched lets one gate at a time fetch a list, and all have it. A large list travels as a
-// delta.
+// TestFetched lets one gate at a time fetch a list, and all have it. What changes in a
+// large list travels as an edit.
 func TestFetched(t *testing.T) {
 	t.Parallel()
 	s := fleettest.Start(t, nil)
@@ -56,7 +56,7 @@ func TestFetched(t *testing.T) {
 	first.Changed("web.list")
 	has(t, "web.list", content, a, b)
 	v := equal(t, "web.list", a, b)
-	if len(v.Deltas) != 1 || v.Deltas[0].Size > 4096 || v.Accepted {
+	if v.Since == 0 || len(v.Edit) > 4096 || v.Accepted {
 		t.Errorf("got %+v", v)
 	}
 	second := map[*gate]*gate{a: b, b: a}[first]
@@ -91,7 +91,7 @@ func TestFetchFails(t *testing.T) {
 	eventually(t, "the first gate fetches again, after a while", func() bool { return a.Fetches("web.list") })
 }
 
-// TestLargeList edits a long managed list: deltas and, when they are many, snapshots.
+// TestLargeList edits a long managed list: it is stored as a whole when there are many edits.
 func TestLargeList(t *testing.T) {
 	t.Parallel()
 	s := fleettest.Start(t, nil)
@@ -101,16 +101,23 @@ func TestLargeList(t *testing.T) {
 	a.start()
 	equal(t, "blocked", a, b)
 	b.stop()
-	snapshots, most := map[string]bool{}, 0
-	for i := range maxDeltas + 3 {
+	var wholes []int
+	for i := range maxEdits + 3 {
 		a.mustAdd("blocked", fmt.Sprintf("new%d@example.net", i))
-		v := a.noted("blocked")
-		snapshots[v.Snapshot], most = true, max(most, len(v.Deltas))
+		if v := a.noted("blocked"); v.Since == 0 {
+			wholes = append(wholes, i)
+		}
 	}
-	if most != maxDeltas || len(snapshots) != 2 {
-		t.Errorf("%d snapshots, %d deltas at most", len(snapshots), most)
+	if !slices.Equal(wholes, []int{maxEdits}) {
+		t.Errorf("stored as a whole: %v", wholes)
 	}
-	b.start() // behind by more than the deltas
+	b.start() // behind by more than the edits
+	equal(t, "blocked", a, b)
+	b.stop()
+	for i := range 3 {
+		a.mustAdd("blocked", fmt.Sprintf("more%d@example.net", i))
+	}
+	b.start() // it takes one edit after the other
 	equal(t, "blocked", a, b)
 	c := startGate(t, "c", s, nil) // an empty disk
 	equal(t, "blocked", a, b, c)

@@ -5,11 +5,11 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
-	"spamgate/internal/delta"
 	"spamgate/internal/fleet/fleettest"
 )
 
@@ -44,30 +44,29 @@ func TestHostileContent(t *testing.T) {
 	}
 	const evil = "evil@example.net\n"
 	bomb := strings.Repeat("0", 16<<20)
-	var good bytes.Buffer
-	if _, err := delta.Write(&good, strings.NewReader(own), strings.NewReader(own+evil)); err != nil {
-		t.Fatal(err)
-	}
+	n := strings.Count(own, "\n")
+	good := packed(t, fmt.Sprintf("a%d 1\n%s", n, evil))
+	inline := func(v *Version, object []byte) { v.Inline = map[string][]byte{fullName(v.SHA256): object} }
+	edit := func(v *Version, edit []byte) { v.Base, v.Whole, v.Edit, v.Since = first.SHA256, first.SHA256, edit, 1 }
 	last := first.Sequence
 	for name, change := range map[string]func(*Version){
-		"not packed":     func(v *Version) { v.putInline(fullName(v.SHA256), []byte(evil)) },
-		"another digest": func(v *Version) { v.putInline(fullName(v.SHA256), packed(t, "other")) },
+		"not packed":     func(v *Version) { inline(v, []byte(evil)) },
+		"another digest": func(v *Version) { inline(v, packed(t, "other")) },
 		"missing":        func(v *Version) { v.SHA256, v.Snapshot = shaB, shaB },
-		"a bomb":         func(v *Version) { v.putInline(fullName(v.SHA256), packed(t, bomb)) },
+		"a bomb":         func(v *Version) { inline(v, packed(t, bomb)) },
 		"a bomb that says so": func(v *Version) {
 			v.SHA256 = shaOf(bomb)
 			v.Snapshot, v.Size = v.SHA256, int64(len(bomb))
-			v.putInline(fullName(v.SHA256), packed(t, bomb))
+			inline(v, packed(t, bomb))
 		},
-		"cut off": func(v *Version) { p := packed(t, evil); v.putInline(fullName(v.SHA256), p[:len(p)-3]) },
-		"a damaged delta": func(v *Version) {
-			v.Snapshot, v.Deltas = first.SHA256, []DeltaName{{first.SHA256, v.SHA256, int64(good.Len())}}
-			v.putInline(v.names()[1], append(good.Bytes()[:good.Len()/2:good.Len()/2], "damaged, damaged, damaged"...))
-		},
-		"a delta of another file": func(v *Version) {
-			v.Snapshot, v.Deltas = first.SHA256, []DeltaName{{first.SHA256, v.SHA256, int64(good.Len())}}
-			v.putInline(v.names()[1], good.Bytes())
-		},
+		"cut off":                        func(v *Version) { p := packed(t, evil); inline(v, p[:len(p)-3]) },
+		"a damaged edit":                 func(v *Version) { edit(v, good[:len(good)-1]) },
+		"an edit that misfits":           func(v *Version) { edit(v, packed(t, fmt.Sprintf("d%d 1\n", n+1))) },
+		"not an edit":                    func(v *Version) { edit(v, packed(t, evil)) },
+		"an edit of another one":         func(v *Version) { edit(v, good); v.Base = shaA },
+		"an edit that makes another one": func(v *Version) { edit(v, good) },
+		"an edit of itself":              func(v *Version) { edit(v, good); v.Base = v.SHA256 },
+		"an edit with a bomb":            func(v *Version) { edit(v, packed(t, fmt.Sprintf("a%d 1\n%s\n", n, bomb))) },
 	} {
 		last++
 		v := &Version{Format: 1, List: "blocked", Kind: Managed, Sequence: last, SHA256: shaOf(evil), Snapshot: shaOf(evil), Size: int64(len(evil)), Member: "evil", Time: time.Now()}
@@ -91,9 +90,9 @@ func TestHostileContent(t *testing.T) {
 		}
 	}
 	last++
-	v := &Version{Format: 1, List: "blocked", Kind: Managed, Sequence: last, SHA256: shaOf(own + evil), Size: int64(len(own + evil)), Snapshot: first.SHA256, Member: "b", Time: time.Now()}
-	v.Deltas = []DeltaName{{first.SHA256, v.SHA256, int64(good.Len())}}
-	v.putInline(v.names()[1], good.Bytes())
+	v := &Version{Format: 1, List: "blocked", Kind: Managed, Sequence: last, SHA256: shaOf(own + evil), Size: int64(len(own + evil)), Snapshot: shaOf(own + evil), Member: "b", Time: time.Now()}
+	edit(v, packed(t, fmt.Sprintf("a%d 1\nother@example.net\n", n))) // the gate takes the whole instead
+	inline(v, packed(t, own+evil))
 	value, err := v.encode()
 	if err != nil {
 		t.Fatal(err)

@@ -1,7 +1,6 @@
 package fleet
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -15,7 +14,6 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"spamgate/internal/delta"
 	"spamgate/internal/fleet/fleettest"
 )
 
@@ -211,8 +209,8 @@ func TestImprobableSequence(t *testing.T) {
 		t.Fatal(err)
 	}
 	content := "one@example.net\n"
-	v.Sequence, v.SHA256, v.Snapshot, v.Size, v.Deltas = maxJump+7, shaOf(content), shaOf(content), int64(len(content)), nil
-	v.putInline(fullName(v.SHA256), packed(t, content))
+	v.Sequence, v.SHA256, v.Snapshot, v.Size = maxJump+7, shaOf(content), shaOf(content), int64(len(content))
+	v.Inline = map[string][]byte{fullName(v.SHA256): packed(t, content)}
 	value, err := v.encode()
 	if err != nil {
 		t.Fatal(err)
@@ -261,7 +259,7 @@ func TestObjectLink(t *testing.T) {
 	if _, err := content.GetInfo(t.Context(), name); err != nil {
 		t.Fatal(err)
 	}
-	v.Sequence, v.SHA256, v.Snapshot, v.Deltas, v.Size = v.Sequence+1, shaA, shaA, nil, 1<<20
+	v.Sequence, v.SHA256, v.Snapshot, v.Size = v.Sequence+1, shaA, shaA, 1<<20
 	if value, err = v.encode(); err != nil {
 		t.Fatal(err)
 	}
@@ -281,9 +279,9 @@ func TestObjectLink(t *testing.T) {
 	}
 }
 
-// TestDeltaBombs offers chains of deltas of which each makes as much as is allowed, from almost
-// nothing.
-func TestDeltaBombs(t *testing.T) {
+// TestEditBombs offers edits of which each makes as much as is allowed from almost nothing, to a gate
+// that has missed all of them.
+func TestEditBombs(t *testing.T) {
 	t.Parallel()
 	s := fleettest.Start(t, nil)
 	const most = 1 << 20
@@ -296,36 +294,33 @@ func TestDeltaBombs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v.Sequence++
-	at := own
-	for i := range maxDeltas {
-		next := strings.Repeat(fmt.Sprintf("%07d\n", i), most/8)
-		name := shaOf(next)
-		if i == maxDeltas-1 {
-			name = shaB // what it makes has another digest
+	a.stop()
+	lines := 1
+	for i := range maxEdits {
+		n := most/8 - 8
+		script := fmt.Sprintf("d1 %d\na%d %d\n", lines, lines, n) + strings.Repeat(fmt.Sprintf("%07d\n", i), n)
+		next := strings.Repeat(fmt.Sprintf("%07d\n", i), n)
+		v.Sequence, v.Base, v.Whole, v.SHA256, v.Size = v.Sequence+1, v.SHA256, v.SHA256, shaOf(next), int64(len(next))
+		if i == maxEdits-1 {
+			v.SHA256 = shaB // what it makes has another digest
 		}
-		var d bytes.Buffer
-		if _, err := delta.Write(&d, strings.NewReader(at), strings.NewReader(next)); err != nil {
+		v.Snapshot, v.Inline, v.Edit, v.Since = v.SHA256, nil, packed(t, script), 1
+		value, err := v.encode()
+		if err != nil {
 			t.Fatal(err)
 		}
-		v.Deltas = append(v.Deltas, DeltaName{shaOf(at), name, int64(d.Len())})
-		v.putInline(deltaName(shaOf(at), name), d.Bytes())
-		at = next
-	}
-	v.SHA256, v.Size = shaB, most
-	value, err := v.encode()
-	if err != nil {
-		t.Fatal(err)
+		if _, err := kv.Put(t.Context(), "list.blocked", value); err != nil {
+			t.Fatal(err)
+		}
+		lines = n
 	}
 	began := time.Now()
-	if _, err := kv.Put(t.Context(), "list.blocked", value); err != nil {
-		t.Fatal(err)
-	}
+	a.start()
 	eventually(t, "the gate says it", func() bool {
 		err := a.failing("blocked")
-		return err != nil && strings.Contains(err.Error(), v.String()) && strings.Contains(err.Error(), errContent.Error())
+		return err != nil && strings.Contains(err.Error(), v.String()) && strings.Contains(err.Error(), "another digest")
 	})
-	t.Logf("%d deltas to %d KiB each: refused in %v", maxDeltas, most>>10, time.Since(began).Round(time.Millisecond))
+	t.Logf("%d edits to %d KiB each: refused in %v", maxEdits, most>>10, time.Since(began).Round(time.Millisecond))
 	if a.read("blocked") != own {
 		t.Error("the list has changed")
 	}

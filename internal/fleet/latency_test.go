@@ -112,6 +112,39 @@ func TestMembersCurve(t *testing.T) {
 	}
 }
 
+// TestTransfer measures what edits of a list of a million entries send to and from the server, for
+// two gates. It runs with SPAMGATE_FLEET_MEASURE=1.
+func TestTransfer(t *testing.T) {
+	if os.Getenv("SPAMGATE_FLEET_MEASURE") == "" {
+		t.Skip("SPAMGATE_FLEET_MEASURE is not set")
+	}
+	s := fleettest.Start(t, nil)
+	a, b := newGate(t, "a", s, nil), newGate(t, "b", s, nil)
+	a.write("blocked", noise(1_000_000))
+	for _, g := range []*gate{a, b} {
+		g.start()
+		equal(t, "blocked", g)
+	}
+	measure := func(what string, do func()) {
+		in, out := s.Bytes()
+		began := time.Now()
+		do()
+		equal(t, "blocked", a, b)
+		nowIn, nowOut := s.Bytes()
+		t.Logf("%s: %d bytes to the server, %d from it, %v", what, nowIn-in, nowOut-out, time.Since(began).Round(time.Millisecond))
+	}
+	measure("an edit of 100 entries", func() {
+		if err := a.edit("blocked", func(old string) string { return old + noise(100) }); err != nil {
+			t.Fatal(err)
+		}
+	})
+	measure("100 edits of an entry", func() {
+		for i := range 100 {
+			a.mustAdd("blocked", fmt.Sprintf("%d@example.net", i))
+		}
+	})
+}
+
 // cpuTime returns the processor time that this process has used.
 func cpuTime(t testing.TB) time.Duration {
 	t.Helper()

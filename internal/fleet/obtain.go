@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -12,218 +13,118 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"spamgate/internal/atomicfile"
-	"spamgate/internal/delta"
+	"spamgate/internal/rcs"
 )
 
-// A content can be obtained in several ways: by the deltas from the file that the gate has, by
-// the snapshot and all deltas, or as a whole, if somebody has stored that.
-
-// way is one of them.
-type way struct {
-	// prepare, if not nil, receives what write needs. The caller calls done at the end.
-	prepare func(ctx context.Context) (done func(), err error)
-
-	// write writes the content to w. Its digest is not checked.
-	write func(ctx context.Context, w io.Writer) error
-}
-
-// attempt calls use with the way. A placeError says that another way would not help.
-func (w *way) attempt(ctx context.Context, use func(context.Context, *way) error) error {
-	if w.prepare == nil {
-		return use(ctx, w)
-	}
-	done, err := w.prepare(ctx)
-	if err != nil {
-		return err
-	}
-	defer done()
-	if err = use(ctx, w); err != nil && !errors.Is(err, errContent) {
-		err = &placeError{err}
-	}
-	return err
-}
-
-// placeError says that a content cannot be written to its place.
-type placeError struct{ error }
-
-func (e *placeError) Unwrap() error { return e.error }
-
-// obtaining is the attempt to get the content of a version.
-type obtaining struct {
-	m    *Member
-	b    *buckets
-	v    *Version
-	most int64 // bytes that any file may have
-}
-
-// obtain calls use with one way after the other, until one leads to the content of v. Own is the
-// list's file, and ownSHA its digest; nil if there is none.
-func (m *Member) obtain(ctx context.Context, b *buckets, v *Version, own io.ReadSeeker, ownSHA string, most int64, use func(context.Context, *way) error) error {
+// load returns a file with the content of v, read from its begin: by edits, or else as a whole. Own
+// is the list's file, and ownSHA its digest; nil if there is none. The caller discards the file.
+func (m *Member) load(ctx context.Context, b *buckets, v *Version, own io.ReadSeeker, ownSHA string, most int64) (file *atomicfile.File, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 6*m.transferTime(v.Size))
 	defer cancel()
 	if v.Size > most {
-		return fmt.Errorf("it has %d bytes, more than max_bytes = %d", v.Size, most)
+		return nil, fmt.Errorf("it has %d bytes, more than max_bytes = %d", v.Size, most)
 	}
-	o := &obtaining{m, b, v, most}
 	var errs []error
-	for _, w := range o.ways(own, ownSHA) {
-		err := w.attempt(ctx, use)
-		if err == nil || errors.As(err, new(*placeError)) {
-			return err
+	if v.Since > 0 {
+		if file, err = m.replay(ctx, b, v, own, ownSHA, most); err == nil {
+			return file, nil
 		}
 		errs = append(errs, err)
 	}
+	if file, err = m.whole(ctx, b, v, most); err == nil {
+		return file, nil
+	}
 	m.sayMissing()
-	return errors.Join(errs...)
+	return nil, errors.Join(append(errs, err)...)
 }
 
-// load returns a file with the content of v, read from its begin; see obtain.
-func (m *Member) load(ctx context.Context, b *buckets, v *Version, own io.ReadSeeker, ownSHA string, most int64) (file *atomicfile.File, err error) {
-	err = m.obtain(ctx, b, v, own, ownSHA, most, func(ctx context.Context, w *way) (err error) {
-		file, err = m.spool(v.SHA256, func(to io.Writer) error { return w.write(ctx, to) })
-		return err
-	})
-	return file, err
-}
-
-// ways returns the ways, the cheapest first.
-func (o *obtaining) ways(own io.ReadSeeker, ownSHA string) (ways []*way) {
-	deltas := o.v.Deltas
-	if i := slices.IndexFunc(deltas, func(d DeltaName) bool { return d.From == ownSHA }); own != nil && i >= 0 {
-		ways = append(ways, o.byDeltas(deltas[i:], func(context.Context) (io.ReadSeeker, func(), error) { return own, func() {}, nil }))
-	}
-	if len(deltas) > 0 {
-		ways = append(ways, o.byDeltas(deltas, o.snapshot))
-	}
-	return append(ways, &way{write: func(ctx context.Context, w io.Writer) error { return o.unpack(ctx, w, o.v.SHA256, o.v.Size) }})
-}
-
-// byDeltas returns the way by deltas from a base.
-func (o *obtaining) byDeltas(deltas []DeltaName, base func(context.Context) (io.ReadSeeker, func(), error)) *way {
-	f := &following{obtaining: o}
-	return &way{
-		prepare: func(ctx context.Context) (func(), error) {
-			from, done, err := base(ctx)
-			if err != nil {
+// replay makes the content of v by its edit and, as far as they are needed, those before it. They
+// begin with the own file, or with what the fleet has as a whole.
+func (m *Member) replay(ctx context.Context, b *buckets, v *Version, own io.ReadSeeker, ownSHA string, most int64) (file *atomicfile.File, err error) {
+	edits, from := []*Version{v}, own
+	var known []*Version
+	for at := v; own == nil || at.Base != ownSHA; at = edits[len(edits)-1] {
+		if known == nil {
+			if known, err = m.versions(ctx, b, v.Kind, v.List); err != nil {
 				return nil, err
 			}
-			all := func() { f.discard(); done() }
-			if err := f.follow(ctx, from, deltas); err != nil {
-				all()
+		}
+		i := slices.IndexFunc(known, func(v *Version) bool { return v.SHA256 == at.Base })
+		if i < 0 || len(edits) > maxEdits {
+			return nil, fmt.Errorf("%w: the edits before %.12s are missing", errContent, at.SHA256)
+		}
+		if known[i].Since == 0 {
+			if file, err = m.whole(ctx, b, known[i], most); err != nil {
 				return nil, err
 			}
-			return all, nil
-		},
-		write: func(_ context.Context, w io.Writer) error { return f.chain.Write(w, f.base) },
+			from = file
+			break
+		}
+		edits = append(edits, known[i])
 	}
+	for _, edit := range slices.Backward(edits) {
+		next, err := m.spool(edit.SHA256, func(w io.Writer) error { return edit.apply(w, from, most) })
+		if file != nil {
+			file.Discard()
+		}
+		if err != nil {
+			return nil, err
+		}
+		file, from = next, next
+	}
+	return file, nil
 }
 
-// snapshot receives the snapshot.
-func (o *obtaining) snapshot(ctx context.Context) (io.ReadSeeker, func(), error) {
-	file, err := o.m.temporary()
+// versions returns the versions of a list that the fleet remembers, the newest ones last.
+func (m *Member) versions(ctx context.Context, b *buckets, kind Kind, list string) (all []*Version, err error) {
+	linked := m.whileLinked(ctx)
+	defer linked.end()
+	asking, stop := context.WithTimeout(linked, 4*m.o.times.edit)
+	defer stop()
+	entries, err := b.history(asking, keyOf(kind, list))
+	if asking.Err() != nil { // the library takes the end of the watch for that of the history
+		err = context.Cause(asking)
+	}
 	if err != nil {
-		return nil, nil, err
+		return nil, linked.lost(err)
 	}
-	if err := o.unpack(ctx, file, o.v.Snapshot, o.most); err != nil {
-		file.Discard()
-		return nil, nil, err
+	for _, e := range entries {
+		if v, err := parseVersion(e.Value, list, kind); err == nil {
+			all = append(all, v)
+		}
 	}
-	return file, file.Discard, nil
+	return all, nil
 }
 
-// unpack receives a whole content of at most most bytes.
-func (o *obtaining) unpack(ctx context.Context, w io.Writer, sha string, most int64) error {
-	packed, err := o.m.get(ctx, o.b, o.v, fullName(sha), maxPacked(most))
-	if err != nil {
+// apply writes what the edit makes of the content before. Its digest is not checked.
+func (v *Version) apply(w io.Writer, before io.ReadSeeker, most int64) error {
+	if _, err := before.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
-	defer packed.Close()
-	z, err := zstd.NewReader(packed, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(64<<20))
+	z, err := zstd.NewReader(bytes.NewReader(v.Edit), zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(8<<20))
 	if err != nil {
 		return err
 	}
 	defer z.Close()
-	_, err = io.Copy(w, &limited{z, most})
-	return err
+	return rcs.Apply(w, before, &limited{z, maxScript}, most)
 }
 
-// following makes a content by deltas.
-type following struct {
-	*obtaining
-	base      io.ReadSeeker
-	chain     *delta.Chain
-	temporary []*atomicfile.File
-}
-
-// follow applies deltas to a base.
-func (f *following) follow(ctx context.Context, base io.ReadSeeker, deltas []DeltaName) error {
-	if err := f.begin(base, deltas[0].From); err != nil {
-		return err
-	}
-	for _, d := range deltas {
-		if err := f.add(ctx, d); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// begin begins with a base, which has a digest.
-func (f *following) begin(base io.ReadSeeker, sha string) error {
-	size, err := base.Seek(0, io.SeekEnd)
+// whole returns a file with the content of v, if that is stored as a whole.
+func (m *Member) whole(ctx context.Context, b *buckets, v *Version, most int64) (*atomicfile.File, error) {
+	packed, err := m.get(ctx, b, v, maxPacked(most))
 	if err != nil {
-		return err
+		return nil, err
 	}
-	sum, err := hex.DecodeString(sha)
-	if err != nil || len(sum) != sha256.Size {
-		return fmt.Errorf("%w: no digest", errContent)
-	}
-	scratch, err := f.m.temporary()
+	defer packed.Close()
+	z, err := zstd.NewReader(packed, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(64<<20))
 	if err != nil {
-		return err
+		return nil, err
 	}
-	f.temporary = append(f.temporary, scratch)
-	f.base, f.chain = base, delta.NewChain(size, [sha256.Size]byte(sum), scratch)
-	return nil
-}
-
-// add adds a delta. If the chain is too long its file is made, and that is the new base.
-func (f *following) add(ctx context.Context, d DeltaName) error {
-	err := f.receive(ctx, d, func(r io.Reader) error { return f.chain.Add(r, f.most) })
-	if !errors.Is(err, delta.ErrLong) {
+	defer z.Close()
+	return m.spool(v.SHA256, func(w io.Writer) error {
+		_, err := io.Copy(w, &limited{z, most})
 		return err
-	}
-	before, err := f.m.spool(d.From, func(w io.Writer) error { return f.chain.Write(w, f.base) })
-	f.discard()
-	if err != nil {
-		return err
-	}
-	defer before.Discard()
-	next, err := f.m.spool(d.To, func(w io.Writer) error {
-		return f.receive(ctx, d, func(r io.Reader) error { return delta.Apply(w, before, r, f.most) })
 	})
-	if err != nil {
-		return err
-	}
-	f.temporary = append(f.temporary, next)
-	return f.begin(next, d.To)
-}
-
-// receive calls use with a delta.
-func (f *following) receive(ctx context.Context, d DeltaName, use func(io.Reader) error) error {
-	change, err := f.m.get(ctx, f.b, f.v, deltaName(d.From, d.To), d.Size)
-	if err != nil {
-		return err
-	}
-	defer change.Close()
-	return use(change)
-}
-
-func (f *following) discard() {
-	for _, file := range f.temporary {
-		file.Discard()
-	}
-	f.temporary = nil
 }
 
 // temporary returns an empty file, which its caller discards.

@@ -226,6 +226,85 @@ func TestClean(t *testing.T) {
 	equal(t, "blocked", a, b)
 }
 
+// TestCleanEdits wants the content to stay from which edits lead to the newest versions, and not the one before.
+func TestCleanEdits(t *testing.T) {
+	t.Parallel()
+	s := fleettest.Start(t, nil)
+	a := newGate(t, "a", s, nil)
+	a.write("blocked", noise(4000))
+	a.start()
+	first := equal(t, "blocked", a)
+	if err := a.edit("blocked", func(string) string { return noise(5000) }); err != nil {
+		t.Fatal(err)
+	}
+	root := equal(t, "blocked", a)
+	for i := range 2 * historyContent {
+		a.mustAdd("blocked", fmt.Sprintf("edit%d@example.net", i))
+	}
+	if v := a.noted("blocked"); root.Since != 0 || v.Since == 0 || v.Whole != root.SHA256 {
+		t.Fatalf("%+v after %+v", v, root)
+	}
+	objects, err := client(t, s).ObjectStore(t.Context(), bucketContent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.stop()
+	a.o.times.orphan = time.Nanosecond
+	a.start()
+	equal(t, "blocked", a)
+	buckets, err := a.open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := a.clean(t.Context(), buckets); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := objects.GetInfo(t.Context(), fullName(root.SHA256)); err != nil {
+		t.Errorf("the content from which edits lead on: %v", err)
+	}
+	if _, err := objects.GetInfo(t.Context(), fullName(first.SHA256)); !errors.Is(err, jetstream.ErrObjectNotFound) {
+		t.Errorf("the content before: %v", err)
+	}
+}
+
+// TestDeltas has a version with changes that only older gates can read: it is left alone until it is
+// there as a whole.
+func TestDeltas(t *testing.T) {
+	t.Parallel()
+	s := fleettest.Start(t, nil)
+	a := startGate(t, "a", s, nil)
+	v := equal(t, "blocked", a)
+	own, next := a.read("blocked"), noise(2000)
+	value := fmt.Appendf(nil, `{"format":1,"list":"blocked","kind":"managed","sequence":%d,"sha256":%q,"size":%d,"base":%q,`+
+		`"snapshot":%[4]q,"snapshot_size":9,"deltas":[{"from":%[4]q,"to":%[2]q,"size":9}],"member":"old","time":"2026-11-01T00:00:00Z"}`,
+		v.Sequence+1, shaOf(next), len(next), v.SHA256)
+	js := client(t, s)
+	kv, err := js.KeyValue(t.Context(), bucketLists)
+	if err != nil {
+		t.Fatal(err)
+	}
+	revision, err := kv.Put(t.Context(), "list.blocked", value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the gate misses it", func() bool { return errors.Is(a.failing("blocked"), errContent) })
+	if e, err := kv.Get(t.Context(), "list.blocked"); err != nil || e.Revision() != revision || a.read("blocked") != own {
+		t.Errorf("the gate has changed something: %v, %v", e, err)
+	}
+	objects, err := js.ObjectStore(t.Context(), bucketContent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := objects.PutBytes(t.Context(), fullName(shaOf(next)), packed(t, next)); err != nil {
+		t.Fatal(err)
+	}
+	has(t, "blocked", next, a)
+	a.mustAdd("blocked", "two@example.net")
+	if v := a.noted("blocked"); v.Since != 0 || v.Snapshot != v.SHA256 {
+		t.Errorf("got %+v", v)
+	}
+}
+
 // TestLeaves counts what a gate leaves behind on the server: nothing.
 func TestLeaves(t *testing.T) {
 	s := fleettest.Start(t, nil)

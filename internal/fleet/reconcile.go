@@ -61,7 +61,7 @@ func (v view) newer() step {
 	switch {
 	case v.local == v.remote.SHA256:
 		return stepNote
-	case v.local == "", v.local == v.applied.SHA256, v.remote.has(v.local), v.local == v.remote.Base, v.kind == Fetched:
+	case v.local == "", v.local == v.applied.SHA256, v.local == v.remote.Base, v.kind == Fetched:
 		return stepTake
 	}
 	return stepLook

@@ -123,7 +123,7 @@ func TestReaderKeepsQuiet(t *testing.T) {
 }
 
 // TestReaderContents has a gate that only reads take contents of all kinds: small ones, large ones in
-// many chunks, deltas, and an edit that is made while it is away; shared values, and earlier versions.
+// many chunks, edits, and one that is made while it is away; shared values, and earlier versions.
 func TestReaderContents(t *testing.T) {
 	t.Parallel()
 	s, as := withReader(t)
@@ -140,11 +140,11 @@ func TestReaderContents(t *testing.T) {
 	}
 	equal(t, "blocked", a, b)
 	for i := range 5 {
-		a.mustAdd("blocked", fmt.Sprintf("delta%d@example.net", i))
+		a.mustAdd("blocked", fmt.Sprintf("edit%d@example.net", i))
 	}
 	v := equal(t, "blocked", a, b)
-	if len(v.Deltas) == 0 {
-		t.Errorf("the version has no deltas: %+v", v)
+	if v.Since == 0 {
+		t.Errorf("the version is no edit: %+v", v)
 	}
 	if err := a.edit("blocked", func(old string) string { return lines(30_000, "x") + old }); err != nil {
 		t.Fatal(err)

@@ -24,8 +24,8 @@ const (
 	Accounts Kind = "accounts" // the accounts of the console
 )
 
-// Version is a version of a list: the value of its key in the fleet. Its content is the
-// snapshot, changed by the deltas one after the other.
+// Version is a version of a list: the value of its key in the fleet. Its content is stored as a
+// whole, or it is an edit of the version before, or both.
 type Version struct {
 	Format   int    `json:"format"`
 	List     string `json:"list"`
@@ -35,12 +35,19 @@ type Version struct {
 	Size     int64  `json:"size"`
 	Base     string `json:"base,omitempty"` // the SHA-256 of the version before
 
-	Snapshot     string      `json:"snapshot"`      // the SHA-256 of a whole content
-	SnapshotSize int64       `json:"snapshot_size"` // as it is stored, packed
-	Deltas       []DeltaName `json:"deltas,omitempty"`
+	// Snapshot is SHA256: gates before Edit look for the content there. They wrote others, too, with
+	// changes that only they can read; such a content comes once a gate has stored it as a whole.
+	Snapshot string `json:"snapshot"`
 
-	// Inline has the objects of Names that are so small that they are here, and not in the
-	// object store.
+	// Edit is the script (package rcs), packed, that makes the content of that of Base. Whole is
+	// the SHA-256 of the last version before that was stored as a whole, and Since what the edits
+	// since then count in bytes: see setEdit.
+	Edit  []byte `json:"edit,omitempty"`
+	Whole string `json:"whole,omitempty"`
+	Since int64  `json:"since,omitempty"` // 0: there is no edit
+
+	// Inline has the whole content, by the name of its object, if it is so small that it is here,
+	// and not in the object store.
 	Inline map[string][]byte `json:"inline,omitempty"`
 
 	Author string    `json:"author,omitempty"` // who made the change: an account or a user
@@ -57,25 +64,16 @@ type Version struct {
 	Fetch json.RawMessage `json:"fetch,omitempty"`
 }
 
-// DeltaName names a delta between two contents.
-type DeltaName struct {
-	From string `json:"from"` // SHA-256 in hexadecimal
-	To   string `json:"to"`
-	Size int64  `json:"size"` // as it is stored
-}
-
 const (
 	versionFormat = 1
 
 	maxValue    = 256 << 10 // of a key, in bytes
 	maxValues   = 100_000   // in a bucket, with earlier ones
 	maxText     = 1000      // of author, what and why, in bytes
-	maxDeltas   = 32
 	maxSequence = 1 << 53
 	maxFetch    = 64 << 10
 
-	maxInline    = 16 << 10 // of an object in a value, in bytes
-	maxInlineAll = 64 << 10 // of all objects in a value
+	maxInline = 16 << 10 // of a whole content in a value, packed, in bytes
 )
 
 // errNewer says that a newer version of spamgate has written a value.
@@ -116,20 +114,12 @@ func (v *Version) check(name string, kind Kind) error {
 		return fmt.Errorf("it is of the kind %q", shortened(string(v.Kind)))
 	case v.Sequence < 1 || v.Sequence > maxSequence:
 		return fmt.Errorf("it has the sequence %d", v.Sequence)
-	case v.Size < 0 || v.SnapshotSize < 0 || len(v.Deltas) > maxDeltas || len(v.Fetch) > maxFetch:
+	case v.Size < 0 || v.Since < 0 || len(v.Edit) > maxEdit || len(v.Fetch) > maxFetch:
 		return errors.New("it has impossible sizes")
 	case !isSHA256(v.SHA256) || !isSHA256(v.Snapshot) || v.Base != "" && !isSHA256(v.Base):
 		return errors.New("it has a digest that is not a SHA-256")
-	}
-	at := v.Snapshot
-	for _, d := range v.Deltas {
-		if d.From != at || !isSHA256(d.To) || d.Size < 0 {
-			return errors.New("its deltas do not follow each other")
-		}
-		at = d.To
-	}
-	if at != v.SHA256 {
-		return errors.New("its deltas lead to another content")
+	case (v.Since > 0) != (len(v.Edit) > 0) || v.Since > 0 && !(isSHA256(v.Whole) && v.Base != ""):
+		return errors.New("it has an edit of nothing")
 	}
 	return nil
 }
@@ -161,24 +151,6 @@ func shortened(s string) string {
 // beats reports whether v counts in all gates if other has the same sequence.
 func (v *Version) beats(other *Version) bool {
 	return cmp.Or(v.Time.Compare(other.Time), cmp.Compare(v.SHA256, other.SHA256)) > 0
-}
-
-// deltaBytes returns the size of all deltas.
-func (v *Version) deltaBytes() (n int64) {
-	for _, d := range v.Deltas {
-		n += d.Size
-	}
-	return n
-}
-
-// has reports whether a content is on the way from the snapshot to the version.
-func (v *Version) has(sha string) bool {
-	for _, d := range v.Deltas {
-		if d.From == sha {
-			return true
-		}
-	}
-	return v.SHA256 == sha || v.Snapshot == sha
 }
 
 // String returns the version in words, for the log.

@@ -20,7 +20,7 @@ const (
 func valid() *Version {
 	return &Version{
 		Format: 1, List: "a.b", Kind: Managed, Sequence: 7, SHA256: shaC, Size: 10, Base: shaB,
-		Snapshot: shaA, SnapshotSize: 9, Deltas: []DeltaName{{shaA, shaB, 3}, {shaB, shaC, 4}},
+		Snapshot: shaC, Edit: []byte("x"), Whole: shaA, Since: 9,
 		Author: "ann", Member: "mx1", What: "added", Why: "spam", Time: time.Unix(1e9, 0).UTC(), Accepted: true,
 	}
 }
@@ -45,14 +45,15 @@ func TestParseVersion(t *testing.T) {
 		"no sequence":     func(v *Version) { v.Sequence = 0 },
 		"sequence":        func(v *Version) { v.Sequence = maxSequence + 1 },
 		"size":            func(v *Version) { v.Size = -1 },
-		"delta's size":    func(v *Version) { v.Deltas[1].Size = -1 },
 		"digest":          func(v *Version) { v.SHA256 = strings.ToUpper(shaC) },
 		"short digest":    func(v *Version) { v.Snapshot = "aa" },
 		"base":            func(v *Version) { v.Base = "../../etc" },
-		"chain":           func(v *Version) { v.Deltas[1].From = shaA },
-		"end of chain":    func(v *Version) { v.Deltas = v.Deltas[:1] },
-		"no chain":        func(v *Version) { v.Deltas = nil },
-		"too many deltas": func(v *Version) { v.Deltas = make([]DeltaName, maxDeltas+1) },
+		"long edit":       func(v *Version) { v.Edit = make([]byte, maxEdit+1) },
+		"since":           func(v *Version) { v.Since = -1 },
+		"no edit":         func(v *Version) { v.Edit = nil },
+		"edit of nothing": func(v *Version) { v.Base = "" },
+		"no whole":        func(v *Version) { v.Whole = "" },
+		"an edit since 0": func(v *Version) { v.Since = 0 },
 		"state":           func(v *Version) { v.Fetch = json.RawMessage(`"` + strings.Repeat("x", maxFetch) + `"`) },
 	} {
 		v := valid()
@@ -88,16 +89,10 @@ func FuzzParseVersion(f *testing.F) {
 				t.Errorf("a text of %d bytes: %q", len(s), s)
 			}
 		}
-		if v.inlineBytes() > maxValue {
-			t.Errorf("%d bytes inline", v.inlineBytes())
-		}
-		for _, name := range v.names() {
-			if strings.ContainsAny(name, "/ \n") || len(name) > 200 {
+		for _, sha := range []string{v.SHA256, v.Whole, v.Base} {
+			if name := fullName(sha); strings.ContainsAny(name, "/ \n") || len(name) > 200 {
 				t.Errorf("the name %q", name)
 			}
-		}
-		if !v.has(v.Snapshot) || !v.has(v.SHA256) {
-			t.Error("it does not have its own contents")
 		}
 		again, err := v.encode()
 		if err != nil {

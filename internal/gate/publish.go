@@ -222,7 +222,7 @@ func (p *publisher) publish(c *config.Config, l config.List, key publish.Key, se
 		return err
 	}
 	left := 0
-	to := publish.List{Dir: dir, Name: publishedFile(l.Name), Key: key, Expires: c.Publish.Expires}
+	to := publish.List{Dir: dir, Name: publishedFile(l.Name), Key: key, Expires: c.Publish.Expires, Patches: true}
 	r, err := to.Publish(time.Now(), func(w io.Writer) (err error) {
 		fromFile := listfiles.IsServedFile(l, stats) && p.changing[l.Name] < maxChanging
 		left, err = writePublished(&endedWriter{p.ctx, w}, l, set, stats, fromFile)
@@ -233,7 +233,7 @@ func (p *publisher) publish(c *config.Config, l config.List, key publish.Key, se
 	}
 	p.serve(l.Name, r)
 	if r.What != publish.Unchanged {
-		attrs := []any{"list", l.Name, "sequence", r.Sequence, "bytes", r.Bytes, "delta", r.Delta}
+		attrs := []any{"list", l.Name, "sequence", r.Sequence, "bytes", r.Bytes, "patch", r.Patch}
 		if left > 0 {
 			attrs = append(attrs, "left_out", left)
 		}

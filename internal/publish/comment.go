@@ -47,8 +47,3 @@ func readComment(text string) (c Comment) {
 	}
 	return c
 }
-
-// isSum reports whether a text is a SHA-256 in lower-case hex.
-func isSum(s string) bool {
-	return len(s) == 64 && strings.Trim(s, "0123456789abcdef") == ""
-}

@@ -5,7 +5,14 @@
 //
 //	blocked.txt                 the list
 //	blocked.txt.minisig         its minisign signature
-//	blocked.txt.delta/SHA256    what makes the next version of the one with that sum
+//	blocked.txt.patches/…       what makes the next version of an earlier one (package rcs)
+//
+// A list in the gate's own format begins with the path of the patch that makes its next version,
+// once there is one. It is named as AdGuard's DiffBuilder does, with the sequence number and the
+// time of the version:
+//
+//	# Diff-Path: blocked.txt.patches/1795300012-s-1795300739-3600.patch#list
+//	# Diff-Expires: 1 hour
 //
 // The signature's trusted comment has, after what minisign writes by itself, the sequence
 // number of the version, when the signature expires, and the sum of the list:
@@ -18,26 +25,32 @@
 package publish
 
 import (
+	"bufio"
+	"crypto/sha1"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"hash"
 	"io"
 	"io/fs"
+	"net/url"
 	"os"
+	"path"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"time"
 
 	"aead.dev/minisign"
 
 	"spamgate/internal/atomicfile"
-	"spamgate/internal/delta"
+	"spamgate/internal/rcs"
 )
 
 const (
 	signatureSuffix = ".minisig"
-	deltaSuffix     = ".delta"
+	patchesSuffix   = ".patches"
 	draftPrefix     = ".publish-"
 
 	maxSignature = 16 << 10
@@ -60,6 +73,9 @@ type List struct {
 	// Expires is how long a signature is good; 0 means for ever. Publish signs a list
 	// that has not changed again when half of it is over.
 	Expires time.Duration
+
+	// Patches means that the list has comments after "#", and is to name its patches.
+	Patches bool
 }
 
 // What [List.Publish] has done.
@@ -74,7 +90,7 @@ type Result struct {
 	What     string    // see above
 	SHA256   string    // of the list, in hex
 	Bytes    int64     // its size
-	Delta    int64     // size of the changes from the version before; 0 if there are none
+	Patch    int64     // size of the changes from the version before; 0 if there are none
 	Sequence int64     // see the package's comment
 	Signed   time.Time // when the signature was made
 	Expires  time.Time // zero means never
@@ -90,7 +106,7 @@ func Start(list string) string { return "# list " + list + "\n" }
 // CheckName checks the name of a published file.
 func CheckName(name string) error {
 	if name == "" || name != filepath.Base(name) || strings.HasPrefix(name, ".") || strings.ContainsAny(name, "\t\r\n\x00/\\") ||
-		strings.HasSuffix(name, signatureSuffix) || strings.HasSuffix(name, deltaSuffix) {
+		strings.HasSuffix(name, signatureSuffix) || strings.HasSuffix(name, patchesSuffix) {
 		return fmt.Errorf("%q cannot be the name of a published file: write one such as blocked.txt", name)
 	}
 	return nil
@@ -105,10 +121,10 @@ func (l List) Publish(now time.Time, write func(io.Writer) error) (Result, error
 		return Result{}, err
 	}
 	tree := atomicfile.In(l.Dir)
-	if err := l.makeDeltaDir(); err != nil {
+	if err := l.makePatchesDir(); err != nil {
 		return Result{}, err
 	}
-	unlock, err := tree.Lock(l.Name + deltaSuffix)
+	unlock, err := tree.Lock(l.Name + patchesSuffix)
 	if err != nil {
 		return Result{}, err
 	}
@@ -129,29 +145,60 @@ func (l List) Publish(now time.Time, write func(io.Writer) error) (Result, error
 	return p.finish()
 }
 
-// makeDeltaDir makes the directory of the deltas.
-func (l List) makeDeltaDir() error {
+// makePatchesDir makes the directory of the patches.
+func (l List) makePatchesDir() error {
 	root, err := os.OpenRoot(l.Dir)
 	if err != nil {
 		return err
 	}
 	defer root.Close()
-	err = root.Mkdir(l.Name+deltaSuffix, dirMode)
+	err = root.Mkdir(l.Name+patchesSuffix, dirMode)
 	if errors.Is(err, fs.ErrExist) {
 		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", l.Dir, err)
 	}
-	return errors.Join(atomicfile.GiveAway(filepath.Join(l.Dir, l.Name+deltaSuffix)), atomicfile.SyncDir(l.Dir))
+	return errors.Join(atomicfile.GiveAway(filepath.Join(l.Dir, l.Name+patchesSuffix)), atomicfile.SyncDir(l.Dir))
 }
 
-// version is what a directory has of a list.
+// version is what a directory has of a list, or is to have.
 type version struct {
-	sum       string // of the list; empty if there is none
+	sum    string // of the list; empty if there is none
+	body   string // the sum without the head
+	patch  string // the name of the patch that makes the next version; empty if there is to be none
+	bytes  int64
+	digest *minisign.Reader // everything of the list was read from it
+
+	// Of what is published.
 	says      Comment
 	signature []byte
 	good      bool // the signature is of the list, by the key
+}
+
+// read reads a list, and its head if that names the patch.
+func (v *version) read(list io.Reader, head, patch string) (err error) {
+	sum, body := sha256.New(), sha256.New()
+	v.digest = minisign.NewReader(io.TeeReader(list, sum))
+	in := bufio.NewReader(v.digest)
+	if start, _ := in.Peek(len(head)); string(start) == head {
+		n, _ := in.Discard(len(head))
+		v.bytes, v.patch = int64(n), patch
+	}
+	n, err := io.Copy(body, in)
+	v.sum, v.body, v.bytes = sumOf(sum), sumOf(body), v.bytes+n
+	return err
+}
+
+func sumOf(h hash.Hash) string { return hex.EncodeToString(h.Sum(nil)) }
+
+// head returns the first lines of a list whose next patch is to have a name.
+func (l List) head(patch string) string {
+	if patch == "" {
+		return ""
+	}
+	u := url.URL{Path: l.patchPath(patch), Fragment: patchList}
+	return "# Diff-Path: " + u.String() + "\n# Diff-Expires: 1 hour\n"
 }
 
 // published reads the version that is published. A signature that is none counts as missing.
@@ -174,13 +221,14 @@ func (l List) published() (version, error) {
 		return v, err
 	}
 	defer file.Close()
-	hash := sha256.New()
-	digest := minisign.NewReader(io.TeeReader(file, hash))
-	if _, err := io.Copy(io.Discard, digest); err != nil {
+	patch, _, _ := strings.Cut(path.Base(rcs.Path(file)), "#")
+	if !patchFile.MatchString(patch) {
+		patch = ""
+	}
+	if err := v.read(file, l.head(patch), patch); err != nil {
 		return v, err
 	}
-	v.sum = hex.EncodeToString(hash.Sum(nil))
-	v.good = digest.Verify(l.Key.Public(), v.signature) && v.says.SHA256 == v.sum && v.says.File == l.Name
+	v.good = v.digest.Verify(l.Key.Public(), v.signature) && v.says.SHA256 == v.sum && v.says.File == l.Name
 	return v, nil
 }
 
@@ -191,51 +239,60 @@ type publication struct {
 	now    time.Time
 	was    version
 	draft  *atomicfile.File
-	digest *minisign.Reader // everything of the draft was read from it
+	made   version // in the draft
 	result Result
 }
 
 // write writes the draft, and reads it for its sums.
 func (p *publication) write(write func(io.Writer) error) error {
+	patch := ""
+	if p.Patches {
+		patch = fmt.Sprintf("%d-s-%d-3600.patch", p.sequence(), p.now.Unix())
+	}
+	if _, err := io.WriteString(p.draft, p.head(patch)); err != nil {
+		return err
+	}
 	if err := write(p.draft); err != nil {
 		return err
 	}
 	if _, err := p.draft.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
-	hash := sha256.New()
-	p.digest = minisign.NewReader(io.TeeReader(p.draft, hash))
-	var err error
-	p.result.Bytes, err = io.Copy(io.Discard, p.digest)
-	p.result.SHA256 = hex.EncodeToString(hash.Sum(nil))
-	return err
+	return p.made.read(p.draft, p.head(patch), patch)
+}
+
+// sequence returns the number of the next version.
+func (p *publication) sequence() int64 {
+	if p.was.says.Sequence == 0 {
+		return p.now.Unix()
+	}
+	return p.was.says.Sequence + 1
 }
 
 // finish publishes the draft if it is another version, and signs it.
 func (p *publication) finish() (Result, error) {
-	same := p.result.SHA256 == p.was.sum
-	if same && p.was.good && !p.ages() {
+	list, what := p.made, Written
+	if p.was.sum != "" && p.was.body == p.made.body {
+		list, what = p.was, Signed
+	}
+	p.result.SHA256, p.result.Bytes = list.sum, list.bytes
+	if what == Signed && p.was.good && !p.ages() {
 		p.describe(Unchanged, p.was.says, p.was.signature)
 		return p.result, nil
 	}
-	c := Comment{File: p.Name, SHA256: p.result.SHA256, Timestamp: max(p.now.Unix(), p.was.says.Timestamp), Sequence: p.was.says.Sequence}
-	if p.was.says.SHA256 != p.result.SHA256 {
-		c.Sequence++
-	}
-	if p.was.says.Sequence == 0 {
-		c.Sequence = p.now.Unix()
+	c := Comment{File: p.Name, SHA256: list.sum, Timestamp: max(p.now.Unix(), p.was.says.Timestamp), Sequence: p.was.says.Sequence}
+	if p.was.says.SHA256 != list.sum || c.Sequence == 0 {
+		c.Sequence = p.sequence()
 	}
 	if p.Expires != 0 {
 		c.Expires = p.now.Add(p.Expires).Unix()
 	}
-	what := Signed
-	if !same {
-		what = Written
+	if what == Written {
 		if err := p.replace(); err != nil {
 			return Result{}, err
 		}
 	}
-	signature := p.Key.sign(p.digest, c)
+	signature := p.Key.sign(list.digest, c)
 	if err := p.writeFile(p.Name+signatureSuffix, signature); err != nil {
 		return Result{}, err
 	}
@@ -260,10 +317,10 @@ func (p *publication) describe(what string, c Comment, signature []byte) {
 	}
 }
 
-// replace writes the delta from the version before, and then the list.
+// replace writes the patch of the version before, and then the list.
 func (p *publication) replace() error {
-	if p.was.good {
-		if err := p.writeDelta(); err != nil {
+	if p.was.good && p.was.patch != "" {
+		if err := p.writePatch(); err != nil {
 			return err
 		}
 	}
@@ -273,36 +330,40 @@ func (p *publication) replace() error {
 	return p.draft.Commit(p.Name)
 }
 
-// writeDelta writes the delta of the version before, unless it saves little.
-func (p *publication) writeDelta() error {
+// writePatch writes the patch of the version before, unless it saves little.
+func (p *publication) writePatch() error {
 	old, err := p.tree.Open(p.Name)
 	if err != nil {
 		return err
 	}
 	defer old.Close()
-	d, err := p.tree.CreateUnnamed(".", draftPrefix+"*", mode)
-	if err != nil {
+	if _, err := p.draft.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
-	defer d.Discard()
-	stats, err := delta.Write(d, old, p.draft)
-	if err != nil {
+	sum := sha1.New()
+	script, err := rcs.Diff(old, io.TeeReader(p.draft, sum), min(maxPatch, p.made.bytes/2))
+	switch {
+	case err == nil:
+		patch := rcs.Patch(patchList, script, [sha1.Size]byte(sum.Sum(nil)))
+		if err := p.writeFile(p.patchPath(p.was.patch), patch); err != nil {
+			return err
+		}
+		p.result.Patch = int64(len(patch))
+	case !errors.Is(err, rcs.ErrLarge) && !errors.Is(err, rcs.ErrLines):
 		return err
 	}
-	if stats.Bytes > stats.NewSize/2 {
-		return p.prune(stats.NewSize)
-	}
-	if err := d.GiveAway(); err != nil {
-		return err
-	}
-	if err := d.Commit(p.deltaName(hex.EncodeToString(stats.OldSHA256[:]))); err != nil {
-		return err
-	}
-	p.result.Delta = stats.Bytes
-	return p.prune(stats.NewSize)
+	return p.prune(p.made.bytes)
 }
 
-func (l List) deltaName(sum string) string { return l.Name + deltaSuffix + "/" + sum }
+// maxPatch bounds a patch, in bytes, which is made in memory.
+const maxPatch = 8 << 20
+
+// patchList is the name of the list in its patches, and patchFile the names of those.
+const patchList = "list"
+
+var patchFile = regexp.MustCompile(`^[0-9]{1,19}-s-[0-9]{1,19}-3600\.patch$`)
+
+func (l List) patchPath(patch string) string { return l.Name + patchesSuffix + "/" + patch }
 
 func (p *publication) writeFile(name string, text []byte) error {
 	f, err := p.tree.Create(".", draftPrefix+"*", mode)

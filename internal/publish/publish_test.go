@@ -1,7 +1,7 @@
 package publish
 
 import (
-	"crypto/sha256"
+	"crypto/sha1"
 	"errors"
 	"fmt"
 	"io"
@@ -14,7 +14,7 @@ import (
 
 	"aead.dev/minisign"
 
-	"spamgate/internal/delta"
+	"spamgate/internal/rcs"
 )
 
 // fixture is a list that is published.
@@ -28,7 +28,7 @@ func newFixture(t *testing.T) *fixture {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &fixture{List{Dir: t.TempDir(), Name: "blocked.txt", Key: key, Expires: 24 * time.Hour}, time.Unix(1_800_000_000, 0)}
+	return &fixture{List{Dir: t.TempDir(), Name: "blocked.txt", Key: key, Expires: 24 * time.Hour, Patches: true}, time.Unix(1_800_000_000, 0)}
 }
 
 // publish publishes a text, and checks what the files say.
@@ -38,19 +38,19 @@ func (x *fixture) publish(t *testing.T, text, what string) Result {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.What != what || r.Bytes != int64(len(text)) {
-		t.Errorf("%s, %d bytes; want %s, %d", r.What, r.Bytes, what, len(text))
-	}
-	signature := x.read(t, "blocked.txt.minisig")
-	if x.read(t, "blocked.txt") != text || signature != string(r.Signature) {
-		t.Error("the files are not those of the result")
-	}
-	if !minisign.Verify(x.Key.Public(), []byte(text), []byte(signature)) {
-		t.Error("the signature is not good")
+	whole, signature := x.read(t, "blocked.txt"), x.read(t, "blocked.txt.minisig")
+	if r.What != what || r.Bytes != int64(len(whole)) {
+		t.Errorf("%s, %d bytes; want %s, %d", r.What, r.Bytes, what, len(whole))
 	}
 	v, err := x.published()
 	if err != nil || !v.good || v.says.Sequence != r.Sequence || v.sum != r.SHA256 {
 		t.Errorf("%+v, %v", v, err)
+	}
+	if whole != x.head(v.patch)+text || signature != string(r.Signature) {
+		t.Error("the files are not those of the result")
+	}
+	if !minisign.Verify(x.Key.Public(), []byte(whole), []byte(signature)) {
+		t.Error("the signature is not good")
 	}
 	return r
 }
@@ -82,7 +82,7 @@ func TestPublish(t *testing.T) {
 	x := newFixture(t)
 	v := versions(3)
 	first := x.publish(t, v[0], Written)
-	if first.Sequence != x.now.Unix() || !first.Expires.Equal(x.now.Add(24*time.Hour)) || first.Delta != 0 {
+	if first.Sequence != x.now.Unix() || !first.Expires.Equal(x.now.Add(24*time.Hour)) || first.Patch != 0 {
 		t.Errorf("%+v", first)
 	}
 	want := fmt.Sprintf("timestamp:1800000000\tfile:blocked.txt\thashed\tsequence:1800000000\texpires:1800086400\tsha256:%s\n", first.SHA256)
@@ -98,22 +98,30 @@ func TestPublish(t *testing.T) {
 	}
 	x.now = x.now.Add(-20 * time.Hour) // the clock was put right
 	r := x.publish(t, v[1], Written)
-	if r.Sequence != first.Sequence+1 || r.Signed.Unix() != 1_800_000_000+13*3600 || r.Delta == 0 {
+	if r.Sequence != first.Sequence+1 || r.Signed.Unix() != 1_800_000_000+13*3600 || r.Patch == 0 {
 		t.Errorf("%+v", r)
 	}
 	x.publish(t, v[2], Written)
-	text := v[0]
-	for _, want := range v[1:] {
-		var out strings.Builder
-		d, err := os.Open(filepath.Join(x.Dir, x.deltaName(sumOf(text))))
+	if x.read(t, "blocked.txt") != x.head("1800000002-s-1799974800-3600.patch")+v[2] {
+		t.Error(x.read(t, "blocked.txt"))
+	}
+	text := x.head("1800000000-s-1800000000-3600.patch") + v[0]
+	for i, want := range v[1:] {
+		patch := x.read(t, "blocked.txt.patches/"+[]string{"1800000000-s-1800000000", "1800000001-s-1799974800"}[i]+"-3600.patch")
+		script, err := rcs.Script(strings.NewReader(patch))
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer d.Close()
-		if err := delta.Apply(&out, strings.NewReader(text), d, 1<<20); err != nil || out.String() != want {
+		var out strings.Builder
+		if err := rcs.Apply(&out, strings.NewReader(text), script, 1<<20); err != nil || !strings.HasSuffix(out.String(), want) {
 			t.Fatalf("%v, or another version", err)
 		}
-		text = want
+		if text = out.String(); !strings.HasPrefix(patch, fmt.Sprintf("diff name:list checksum:%x lines:", sha1.Sum([]byte(text)))) {
+			t.Errorf("the patch is\n%s", patch)
+		}
+	}
+	if text != x.read(t, "blocked.txt") {
+		t.Error("the patches make another text")
 	}
 	if r := x.publish(t, v[0], Written); r.Sequence != first.Sequence+3 {
 		t.Errorf("back to the first version: %+v", r)
@@ -138,14 +146,10 @@ func TestAnotherKey(t *testing.T) {
 	if r := x.publish(t, "spam.example\n", Signed); r.Sequence != first.Sequence {
 		t.Errorf("%+v", r)
 	}
-	if minisign.Verify(old.Public(), []byte("spam.example\n"), []byte(x.read(t, "blocked.txt.minisig"))) {
+	if minisign.Verify(old.Public(), []byte(x.read(t, "blocked.txt")), []byte(x.read(t, "blocked.txt.minisig"))) {
 		t.Error("the signature is by the old key")
 	}
 	x.publish(t, "spam.example\n", Unchanged)
-}
-
-func sumOf(text string) string {
-	return fmt.Sprintf("%x", sha256.Sum256([]byte(text)))
 }
 
 // TestBrokenDirectory has what a crash or somebody else may leave.
@@ -159,7 +163,9 @@ func TestBrokenDirectory(t *testing.T) {
 		"no signature":          {func(t *testing.T, x *fixture) { remove(t, x, "blocked.txt.minisig") }, 3600},
 		"a damaged signature":   {func(t *testing.T, x *fixture) { write(t, x, "blocked.txt.minisig", "x") }, 3600},
 		"no list":               {func(t *testing.T, x *fixture) { remove(t, x, "blocked.txt") }, 1},
-		"no deltas":             {func(t *testing.T, x *fixture) { remove(t, x, "blocked.txt.delta") }, 1},
+		"no patches":            {func(t *testing.T, x *fixture) { remove(t, x, "blocked.txt.patches") }, 1},
+		"of an older release":   {func(t *testing.T, x *fixture) { x.Patches = false; x.publish(t, v[0]+v[0], Written); x.Patches = true }, 2},
+		"a head of somebody":    {func(t *testing.T, x *fixture) { write(t, x, "blocked.txt", "# Diff-Path: ../x.patch\n"+v[1]) }, 1},
 		"list without its sign": {func(t *testing.T, x *fixture) { write(t, x, "blocked.txt", v[1]) }, 1},
 		"another list":          {func(t *testing.T, x *fixture) { write(t, x, "blocked.txt", "x") }, 1},
 		"another key": {func(t *testing.T, x *fixture) {
@@ -203,40 +209,40 @@ func write(t *testing.T, x *fixture, name, text string) {
 	}
 }
 
-// TestPrune wants the newest deltas kept: not more than 32, nor than the list has bytes.
+// TestPrune wants the newest patches kept: not more than 32, nor than the list has bytes.
 func TestPrune(t *testing.T) {
 	x := newFixture(t)
 	long, aged := time.Now().Add(-time.Hour), map[string]bool{}
-	for i, text := range versions(maxDeltas + 5) {
+	for i, text := range versions(maxPatches + 5) {
 		x.publish(t, text, Written)
-		for name := range x.deltas(t) { // the times of files are coarse
+		for name := range x.patches(t) { // the times of files are coarse
 			if aged[name] {
 				continue
 			}
 			aged[name] = true
 			at := long.Add(time.Duration(i) * time.Second)
-			if err := os.Chtimes(filepath.Join(x.Dir, x.deltaName(name)), at, at); err != nil {
+			if err := os.Chtimes(filepath.Join(x.Dir, x.patchPath(name)), at, at); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	all := versions(maxDeltas + 5)
-	sum, kept := int64(0), x.deltas(t)
+	all := versions(maxPatches + 5)
+	sum, kept := int64(0), x.patches(t)
 	for _, size := range kept {
 		sum += size
 	}
-	if len(kept) > maxDeltas || len(kept) < 5 || sum > int64(len(all[len(all)-1])) {
-		t.Errorf("%d deltas, %d bytes", len(kept), sum)
+	if len(kept) > maxPatches || len(kept) < 5 || sum > int64(len(all[len(all)-1])) {
+		t.Errorf("%d patches, %d bytes", len(kept), sum)
 	}
-	if kept[sumOf(all[len(all)-2])] == 0 || kept[sumOf(all[0])] != 0 {
+	if kept[fmt.Sprintf("%d-s-1800000000-3600.patch", 1_800_000_000+len(all)-2)] == 0 || kept["1800000000-s-1800000000-3600.patch"] != 0 {
 		t.Error("not the newest are left")
 	}
 }
 
-// deltas returns the sizes of the deltas by their names.
-func (x *fixture) deltas(t *testing.T) map[string]int64 {
+// patches returns the sizes of the patches by their names.
+func (x *fixture) patches(t *testing.T) map[string]int64 {
 	t.Helper()
-	entries, err := os.ReadDir(filepath.Join(x.Dir, x.Name+deltaSuffix))
+	entries, err := os.ReadDir(filepath.Join(x.Dir, x.Name+patchesSuffix))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -265,7 +271,7 @@ func TestFailed(t *testing.T) {
 func TestCheckName(t *testing.T) {
 	for name, good := range map[string]bool{
 		"blocked.txt": true, "blocked": true, "a b.txt": true, "": false, ".": false, "..": false, "a/b": false, ".hidden": false,
-		"a\tb": false, "blocked.txt.minisig": false, "blocked.txt.delta": false,
+		"a\tb": false, "blocked.txt.minisig": false, "blocked.txt.patches": false,
 	} {
 		if err := CheckName(name); (err == nil) != good {
 			t.Errorf("%q: %v", name, err)

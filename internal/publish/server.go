@@ -33,6 +33,7 @@ const (
 type Server struct {
 	tree    atomicfile.Tree
 	waiting chan struct{}
+	packing chan struct{}
 	closed  chan struct{}
 	close   sync.Once
 
@@ -51,7 +52,8 @@ type served struct {
 // NewServer returns a server for the lists in a directory, without any yet.
 func NewServer(dir string) *Server {
 	return &Server{
-		tree: atomicfile.In(dir), waiting: make(chan struct{}, maxWaiting), closed: make(chan struct{}), lists: map[string]*served{},
+		tree: atomicfile.In(dir), waiting: make(chan struct{}, maxWaiting), packing: make(chan struct{}, maxPacking),
+		closed: make(chan struct{}), lists: map[string]*served{},
 	}
 }
 
@@ -104,7 +106,7 @@ func (s *Server) list(name string) *served {
 	return s.lists[name]
 }
 
-// ServeHTTP serves lists, signatures and deltas.
+// ServeHTTP serves lists, signatures and patches.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Cache-Control", "no-cache")
@@ -124,15 +126,12 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.serveSignature(w, r, list)
 		return
 	}
-	list, sum, isDelta := strings.Cut(name, deltaSuffix+"/")
-	if s.list(list) == nil || isDelta && !isSum(sum) {
+	list, patch, isPatch := strings.Cut(name, patchesSuffix+"/")
+	if s.list(list) == nil || isPatch && !patchFile.MatchString(patch) {
 		http.NotFound(w, r)
 		return
 	}
 	h.Set("Content-Type", "text/plain; charset=utf-8")
-	if isDelta {
-		h.Set("Content-Type", "application/octet-stream")
-	}
 	s.serveFile(w, r, name)
 }
 
@@ -243,6 +242,10 @@ func (s *Server) serveFile(w http.ResponseWriter, r *http.Request, name string) 
 	}
 	slow := time.Duration(info.Size()/slowest) * time.Second
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(maxWait + slow))
-	w.Header().Set("ETag", fmt.Sprintf(`"%x-%x"`, info.ModTime().UnixNano(), info.Size()))
-	http.ServeContent(w, r, "", info.ModTime(), file)
+	etag := fmt.Sprintf(`"%x-%x"`, info.ModTime().UnixNano(), info.Size())
+	w.Header().Set("Vary", "Accept-Encoding")
+	packed := s.pack(w, r, &etag)
+	w.Header().Set("ETag", etag)
+	http.ServeContent(packed, r, "", info.ModTime(), file)
+	_ = packed.Close() // an error says that the reader has gone
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+
+	"github.com/klauspost/compress/zstd"
 )
 
 // serving is a list that a server serves.
@@ -40,10 +42,10 @@ func (s serving) get(t *testing.T, method, path string, header ...string) *http.
 
 func TestServer(t *testing.T) {
 	s := newServing(t)
-	first := sumOf("a.example\n")
+	const patch = "1-s-2-3600.patch"
 	s.set(t, strings.Repeat("a.example\n", 100), Written)
 	write(t, s.fixture, "private.txt", "secret")
-	write(t, s.fixture, "blocked.txt.delta/"+first, "delta") // the real one saves nothing
+	write(t, s.fixture, "blocked.txt.patches/"+patch, "d1 1\n") // the real one saves nothing
 	etag := s.get(t, "GET", "/blocked.txt.minisig").Header.Get("ETag")
 	for _, c := range []struct {
 		method, path string
@@ -51,16 +53,16 @@ func TestServer(t *testing.T) {
 		status       int
 		body         string
 	}{
-		{"GET", "/blocked.txt", nil, 200, strings.Repeat("a.example\n", 100)},
+		{"GET", "/blocked.txt", nil, 200, s.read(t, "blocked.txt")},
 		{"HEAD", "/blocked.txt", nil, 200, ""},
 		{"GET", "/blocked.txt.minisig", nil, 200, s.read(t, "blocked.txt.minisig")},
 		{"GET", "/blocked.txt.minisig", []string{"If-None-Match", etag}, 304, ""},
 		{"GET", "/blocked.txt.minisig", []string{"If-None-Match", `"x", W/` + etag}, 304, ""},
 		{"GET", "/blocked.txt.minisig", []string{"If-None-Match", `"x"`, "Prefer", "wait=60"}, 200, s.read(t, "blocked.txt.minisig")},
-		{"GET", "/blocked.txt.delta/" + first, nil, 200, "delta"},
-		{"GET", "/blocked.txt.delta/" + strings.Repeat("0", 64), nil, 404, "404 page not found\n"},
-		{"GET", "/blocked.txt.delta/../private.txt", nil, 404, "404 page not found\n"},
-		{"GET", "/blocked.txt.delta/", nil, 404, "404 page not found\n"},
+		{"GET", "/blocked.txt.patches/" + patch, nil, 200, "d1 1\n"},
+		{"GET", "/blocked.txt.patches/2-s-2-3600.patch", nil, 404, "404 page not found\n"},
+		{"GET", "/blocked.txt.patches/../private.txt", nil, 404, "404 page not found\n"},
+		{"GET", "/blocked.txt.patches/", nil, 404, "404 page not found\n"},
 		{"GET", "/private.txt", nil, 404, "404 page not found\n"},
 		{"GET", "/private.txt.minisig", nil, 404, "404 page not found\n"},
 		{"GET", "/", nil, 404, "404 page not found\n"},
@@ -75,6 +77,45 @@ func TestServer(t *testing.T) {
 	s.Keep(func(string) bool { return false })
 	if res := s.get(t, "GET", "/blocked.txt"); res.StatusCode != 404 {
 		t.Errorf("no longer published: %d", res.StatusCode)
+	}
+}
+
+// TestPacked has readers that take zstd, and too many of them.
+func TestPacked(t *testing.T) {
+	s := newServing(t)
+	s.set(t, strings.Repeat("a.example\n", 100), Written)
+	unpacker, err := zstd.NewReader(nil, zstd.WithDecoderMaxWindow(8<<20)) // RFC 9659
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unpacker.Close()
+	plain := s.get(t, "GET", "/blocked.txt")
+	for accept, packs := range map[string]bool{"zstd": true, "gzip, br, ZSTD": true, "": false, "gzip": false, "zstd;q=0": false, "xzstd": false} {
+		res := s.get(t, "GET", "/blocked.txt", "Accept-Encoding", accept, "Range", "bytes=0-9")
+		body, _ := io.ReadAll(res.Body)
+		if packed := res.Header.Get("Content-Encoding") == "zstd"; packed != packs || res.Header.Get("Vary") != "Accept-Encoding" {
+			t.Errorf("%q: %v", accept, res.Header)
+		}
+		if !packs && (res.StatusCode != 206 || len(body) != 10) || packs && (res.StatusCode != 200 || res.Header.Get("Content-Length") != "") {
+			t.Errorf("%q: status %d, %d bytes, %v", accept, res.StatusCode, len(body), res.Header)
+		}
+		if text, err := unpacker.DecodeAll(body, nil); packs && (err != nil || string(text) != s.read(t, "blocked.txt") || len(body) > 300) {
+			t.Errorf("%q: %d bytes, %v", accept, len(body), err)
+		}
+	}
+	tag := s.get(t, "GET", "/blocked.txt", "Accept-Encoding", "zstd").Header.Get("ETag")
+	if tag != "W/"+plain.Header.Get("ETag") {
+		t.Errorf("ETag %s", tag)
+	}
+	res := s.get(t, "GET", "/blocked.txt", "Accept-Encoding", "zstd", "If-None-Match", tag)
+	if body, _ := io.ReadAll(res.Body); res.StatusCode != 304 || len(body) > 0 || res.Header.Get("Content-Encoding") != "" {
+		t.Errorf("%d, %d bytes, %v", res.StatusCode, len(body), res.Header)
+	}
+	for range maxPacking {
+		s.packing <- struct{}{}
+	}
+	if res := s.get(t, "GET", "/blocked.txt", "Accept-Encoding", "zstd"); res.Header.Get("Content-Encoding") != "" {
+		t.Error("one more is packed")
 	}
 }
 

@@ -38,7 +38,7 @@ have its url and public_key, and for other programs. It writes
 
   LIST.txt                 the list, without private notes (##)
   LIST.txt.minisig         its minisign signature
-  LIST.txt.delta/SHA256    the changes since earlier versions
+  LIST.txt.patches/        the changes since earlier versions (format plain)
 
 Gates refuse an older version, and one whose signature has expired; they go on
 with their copy and report it. So run this every day, even if nothing has
@@ -117,7 +117,7 @@ type publishReport struct {
 	Entries   int        `json:"entries"`
 	LeftOut   int        `json:"left_out"` // what the format cannot express
 	Bytes     int64      `json:"bytes"`
-	Delta     int64      `json:"delta"` // size of the changes from the version before; 0: there are none
+	Patch     int64      `json:"patch"` // size of the changes from the version before; 0: there are none
 	SHA256    string     `json:"sha256"`
 	Sequence  int64      `json:"sequence"`
 	Signed    time.Time  `json:"signed"`
@@ -187,6 +187,7 @@ func (o *listsPublishOptions) target(c *config.Config, args []string) (list conf
 	default:
 		return list, to, fmt.Errorf("--format %s: name the file to write with --file, such as %s.%s", o.format, list.Name, o.format)
 	}
+	to.Patches = o.format == string(listfile.Plain)
 	if err := publish.CheckName(to.Name); err != nil {
 		return list, to, fmt.Errorf("--file: %w", err)
 	}
@@ -237,7 +238,7 @@ func (r *publishReport) publish(ctx context.Context, to publish.List, e *exportR
 	if err != nil {
 		return fmt.Errorf("list %s is not published: %w", r.List, err)
 	}
-	r.What, r.Bytes, r.Delta, r.SHA256 = result.What, result.Bytes, result.Delta, result.SHA256
+	r.What, r.Bytes, r.Patch, r.SHA256 = result.What, result.Bytes, result.Patch, result.SHA256
 	r.Sequence, r.Signed = result.Sequence, result.Signed
 	if !result.Expires.IsZero() {
 		r.Expires = &result.Expires
@@ -258,8 +259,8 @@ func (r *publishReport) print(w io.Writer) {
 		expires = "expires " + r.Expires.Local().Format("2006-01-02 15:04")
 	}
 	fmt.Fprintf(w, "%s, sequence %d, %s\n", term.ByteSize(r.Bytes), r.Sequence, expires)
-	if r.Delta > 0 {
-		fmt.Fprintf(w, "changes since the version before: %s\n", term.ByteSize(r.Delta))
+	if r.Patch > 0 {
+		fmt.Fprintf(w, "changes since the version before: %s\n", term.ByteSize(r.Patch))
 	}
 	fmt.Fprintf(w, "public_key = %q\n", r.PublicKey)
 }
