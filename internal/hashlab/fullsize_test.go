@@ -116,7 +116,7 @@ func TestFieldsTellTheFilters(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := fmt.Sprintf("| `filters` | random filters: %d, with `--full` %d, where `full_size` %d |", splits, splitsFull, fullSizeFilters)
+	want := fmt.Sprintf("- `filters` (at least %d): random filters, %[1]d, with `--full` %d, where `full_size` %d\n", splits, splitsFull, fullSizeFilters)
 	if !strings.Contains(string(page), want) {
 		t.Errorf("docs/hash-families-fields.md does not say %q", want)
 	}
