@@ -5,57 +5,67 @@ import (
 	"io"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
-	"github.com/schollz/progressbar/v3"
 	"golang.org/x/term"
 
 	"spamgate/internal/text"
 )
 
-// Progress is a bar that shows the progress of a long run. It is shown on terminals only.
-type Progress struct {
-	w    io.Writer
-	bar  *progressbar.ProgressBar
-	rest int // columns after the bar, all of which are always written so that it does not move
+// Progress is a line that shows the progress of a long run. It is shown on terminals only.
+type Progress struct{ line *line }
+
+// line is what is shown.
+type line struct {
+	w       io.Writer
+	columns int // all of which are always written, so that nothing of the line before remains
+	began   time.Time
+
+	mu    sync.Mutex
+	shown time.Time
 }
 
-// progressColumns is the largest width of the bar and its text.
+// progressColumns is the largest width of the line.
 const progressColumns = 100
 
-// progressSteps is the resolution of the bar.
-const progressSteps = 1000
-
-// NewProgress returns a bar on w. It shows nothing if w is not a terminal.
+// NewProgress returns a line on w. It shows nothing if w is not a terminal.
 func NewProgress(w io.Writer) Progress {
 	if _, ok := terminal(w); !ok {
 		return Progress{}
 	}
-	return NewBar(w, Width(w, progressColumns))
+	return NewLine(w, Width(w, progressColumns))
 }
 
-// NewBar returns a bar for a terminal with a number of columns.
-func NewBar(w io.Writer, columns int) Progress {
-	const width, rest = 24, 30 // columns of the bar, and of percentage and times beside it
-	bar := progressbar.NewOptions(progressSteps,
-		progressbar.OptionSetWriter(w),
-		progressbar.OptionSetWidth(width),
-		progressbar.OptionThrottle(100*time.Millisecond),
-		progressbar.OptionClearOnFinish(),
-		progressbar.OptionSetPredictTime(true),
-	)
-	return Progress{w, bar, max(10, columns-width-rest)}
+// NewLine returns a line for a terminal with a number of columns.
+func NewLine(w io.Writer, columns int) Progress {
+	return Progress{&line{w: w, columns: columns - 1, began: time.Now()}} // some terminals wrap a full line
 }
 
-// Show moves the bar to the part that is done, from 0 to 1, and shows what comes next. It
-// ignores errors in drawing.
+// Show shows which part is done, from 0 to 1, what comes next, and how long it may take. It does so
+// ten times a second at most.
 func (p Progress) Show(done float64, what string) {
-	if p.bar == nil {
+	if p.line == nil {
 		return
 	}
-	p.bar.Describe(fmt.Sprintf("%-*s", p.rest, shortenWords(text.Printable(what), p.rest)))
-	_ = p.bar.Set(int(done * progressSteps))
+	l, now := p.line, time.Now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if done < 1 && now.Sub(l.shown) < 100*time.Millisecond {
+		return
+	}
+	l.shown = now
+	left := ""
+	if taken := now.Sub(l.began); taken > time.Second && done > 0.01 {
+		left = text.Duration(time.Duration(float64(taken)*(1-done)/done).Round(time.Second)) + " left"
+	}
+	part := fmt.Sprintf("%3.0f%%  ", 100*done)
+	room := max(10, l.columns-len(part)-len(left)-2)
+	l.write(fmt.Sprintf("%s%-*s  %s", part, room, shortenWords(text.Printable(what), room), left))
 }
+
+// write writes a text in the place of the one before. Errors in drawing do not matter.
+func (l *line) write(text string) { fmt.Fprintf(l.w, "\r%-*.*s\r", l.columns, l.columns, text) }
 
 // shortenWords cuts a text that is longer than a number of characters, between words: half a
 // number would be another number.
@@ -72,19 +82,19 @@ func shortenWords(s string, width int) string {
 	return string(runes[:width-len(dots)]) + dots // one long word
 }
 
-// Finish removes the bar.
+// Finish removes the line.
 func (p Progress) Finish() {
-	if p.bar != nil {
-		_ = p.bar.Clear()
+	if p.line != nil {
+		p.line.write("")
 	}
 }
 
-// FinishInterrupted removes the bar and begins a new line, since the terminal has written ^C
+// FinishInterrupted removes the line and begins a new line, since the terminal has written ^C
 // into this one.
 func (p Progress) FinishInterrupted() {
 	p.Finish()
-	if p.bar != nil {
-		fmt.Fprintln(p.w)
+	if p.line != nil {
+		fmt.Fprintln(p.line.w)
 	}
 }
 

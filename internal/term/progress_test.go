@@ -12,7 +12,7 @@ import (
 func TestProgress(t *testing.T) {
 	for _, columns := range []int{80, 100} {
 		var out bytes.Buffer
-		p := NewBar(&out, columns)
+		p := NewLine(&out, columns)
 		p.Show(0, "a file called \x1b[31m "+strings.Repeat("x", 200))
 		p.Show(1, "done")
 		p.Finish()
@@ -25,7 +25,7 @@ func TestProgress(t *testing.T) {
 				t.Errorf("a line of %d columns, want at most %d: %q", n, columns, line)
 			}
 		}
-		if last := shown[len(shown)-1]; strings.TrimSpace(last) != "" {
+		if last := strings.Join(shown[len(shown)-2:], ""); strings.TrimSpace(last) != "" {
 			t.Errorf("%q is left", last)
 		}
 	}
@@ -38,11 +38,11 @@ func TestProgress(t *testing.T) {
 // terminal has written "^C" where the cursor was.
 func TestProgressInterrupted(t *testing.T) {
 	var out bytes.Buffer
-	p := NewBar(&out, 80)
+	p := NewLine(&out, 80)
 	p.Show(0.5, "half of it")
 	p.FinishInterrupted()
 	erased, ok := strings.CutSuffix(out.String(), "\r\n")
-	if last := erased[strings.LastIndexByte(erased, '\r')+1:]; !ok || strings.TrimSpace(last) != "" {
+	if last := erased[strings.LastIndexByte(strings.TrimSuffix(erased, "\r"), '\r')+1:]; !ok || strings.TrimSpace(last) != "" {
 		t.Errorf("%q, want the bar erased and a new line", out.String())
 	}
 }

@@ -53,12 +53,12 @@ func newInit() *cobra.Command {
 		Long: `Write a directory for each machine, for a fleet with a server of spamgate-fleetd
 on each: a part of the configuration, which gate and server read, the token that
 all share, and certificates. HOST is the address or the name by which the others
-reach the machine. The certificates, and the authority that signs them, are valid
-for ten years; the authority's key is not kept.
+reach the machine. The certificates, and the authority that signs them, are
+valid for ten years; the authority's key is not kept.
 
-Three machines go on while one of them is down, and four are not better. Two are
-not enough for that: the third may be any machine that runs spamgate-fleetd, with
-a gate or without.
+Three machines go on while one of them is down, and four are not better. Two do
+not: the third may be any machine that runs spamgate-fleetd, with a gate or
+without.
 
 Exit codes: 0 written; 2 an error: nothing is overwritten.`,
 		Example: `  spamgate fleet init mx1=192.0.2.1 mx2=192.0.2.2 mx3=192.0.2.3`,
