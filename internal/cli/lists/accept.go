@@ -6,18 +6,20 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"spamgate/blocklist"
+	"spamgate/blocklist/store"
 	"spamgate/internal/admin"
 	"spamgate/internal/atomicfile"
 	"spamgate/internal/cli/local"
 	"spamgate/internal/config"
-	"spamgate/internal/listedit"
 	"spamgate/internal/listfiles"
+	"spamgate/internal/recipients"
 	"spamgate/internal/report"
+	"spamgate/internal/setup"
 	"spamgate/internal/text"
 )
 
@@ -41,42 +43,36 @@ Exit codes: 0 accepted; 2 nothing is held, or an error.`,
 		Args: oneList,
 	}
 	var f listsFlags
-	f.addJSON(cmd)
-	f.addDryRun(cmd)
-	why := cmd.Flags().StringP("reason", "r", "", "`TEXT` for the audit log: why it is right")
-	f.runs(cmd, func(s *session, args []string) error {
-		a := &acceptance{config: s.config, list: args[0], why: *why, dryRun: f.dryRun, stderr: s.stderr}
-		accept := a.recipients
-		if !isRecipientFile(s.config, args[0]) {
-			if _, err := listfiles.Find(s.config, args[0]); err != nil {
+	f.addChange(cmd, "why it is right, as `TEXT`, for the audit log")
+	f.runs(cmd, func(s *session, args []string) (err error) {
+		a := &acceptance{session: s, name: args[0], recipients: isRecipientFile(s.config, args[0])}
+		if !a.recipients {
+			if a.of, err = listfiles.Find(s.config, a.name); err != nil {
 				return err
 			}
-			accept = a.run
 		}
-		result, err := accept(s)
+		a.result.List, a.result.DryRun = a.name, s.dryRun
+		if s.gate().Client != nil {
+			err = a.byGate()
+		} else {
+			err = a.byHand()
+		}
 		if err != nil {
 			return err
 		}
-		return s.printChange(result, result.print)
+		return s.printChange(a.result, a.result.print)
 	})
 	return cmd
 }
 
-// oneList accepts exactly one argument, a list.
-func oneList(_ *cobra.Command, args []string) error {
-	if len(args) != 1 {
-		return errors.New("name one list; spamgate lists status shows them")
-	}
-	return nil
-}
-
 // acceptance is one run of accept.
 type acceptance struct {
-	config *config.Config
-	list   string
-	why    string
-	dryRun bool
-	stderr io.Writer
+	*session
+	name       string
+	recipients bool        // it is a file with recipients
+	path       string      // of that
+	of         config.List // or else this list
+	result     acceptResult
 }
 
 // acceptResult is the output of accept.
@@ -91,129 +87,142 @@ type acceptResult struct {
 }
 
 func (r acceptResult) print(w io.Writer) {
-	would := ""
-	if r.DryRun {
-		would = "would be "
-	}
-	fmt.Fprintf(w, "%s: %saccepted, %s; %s before\n", r.List, would, text.Count(r.Entries, "entry", "entries"), text.Number(r.Before))
+	fmt.Fprintf(w, "%s: %saccepted, %s; %s before\n", r.List, would(r.DryRun), text.Count(r.Entries, "entry", "entries"), text.Number(r.Before))
 	if r.DryRun {
 		fmt.Fprintf(w, "  it is held: %s\n", r.Held)
-		fmt.Fprintln(w, "dry run: nothing has changed")
-		return
 	}
-	r.Gate.Print(w)
-}
-
-func (a *acceptance) run(ctx context.Context) (acceptResult, error) {
-	gate := local.DialGate(a.config)
-	defer gate.Close()
-	if gate.Client != nil {
-		return a.byGate(ctx, gate.Client)
-	}
-	if gate.Err != nil {
-		if _, err := atomicfile.In(a.config.State.Dir).ReadDir("."); errors.Is(err, fs.ErrPermission) {
-			return acceptResult{}, fmt.Errorf("what is held cannot be found out: %w", gate.Err)
-		}
-	}
-	return a.byHand(ctx, gate)
+	printOutcome(w, r.DryRun, true, r.Gate)
 }
 
 // byGate has the running gate accept what it holds.
-func (a *acceptance) byGate(ctx context.Context, client *admin.Client) (acceptResult, error) {
-	result := acceptResult{List: a.list, DryRun: a.dryRun}
-	s, err := client.Status(ctx)
-	if err != nil {
-		return result, err
+func (a *acceptance) byGate() error {
+	s, err := a.gate().Client.Status(a)
+	if err == nil {
+		err = only(&s, a.config, a.name)
 	}
-	lists, err := onlyList(s, a.list)
-	if err != nil {
-		return result, err
-	}
-	result.Held, result.Before = withoutAdvice(lists[0].Error), lists[0].Entries
-	if a.dryRun {
-		if err := a.checkHeld(lists[0]); err != nil {
-			return result, err
+	switch {
+	case err != nil:
+		return err
+	case a.recipients && a.dryRun:
+		_, err = a.heldRecipients()
+		return err
+	case a.recipients:
+		a.result.Held, a.result.Before = s.Recipients[0].Error, s.Recipients[0].Entries
+	default:
+		a.result.Held, a.result.Before = withoutAdvice(s.Lists[0].Error), s.Lists[0].Entries
+		if a.dryRun {
+			return a.checkHeld(s.Lists[0])
 		}
-		result.Entries, err = a.count(ctx)
-		return result, err
 	}
-	done, err := client.Accept(ctx, a.list, "", a.why)
+	done, err := a.gate().Client.Accept(a, a.name, "", a.reason)
 	if err != nil {
-		return result, err
+		return err
 	}
-	result.Accepted, result.Entries, result.Before = true, done.Entries, done.Before
-	result.Gate = &local.Answer{Running: true, Generation: done.Generation}
-	return result, nil
+	a.result.Accepted, a.result.Entries, a.result.Before = true, done.Entries, done.Before
+	a.result.Gate = &local.Answer{Running: true, Generation: done.Generation}
+	return nil
 }
 
-// checkHeld returns the error that a gate would give if nothing can be accepted.
-func (a *acceptance) checkHeld(l admin.List) error {
+// checkHeld returns the error that a gate would give if nothing can be accepted, and else counts what
+// would be.
+func (a *acceptance) checkHeld(l admin.List) (err error) {
 	switch {
 	case l.Acceptable:
-		return nil
+		a.result.Entries, err = a.count()
+		return err
 	case l.Error == "":
-		return fmt.Errorf("list %s: %w: what is on disk serves, with %s", a.list, admin.ErrNothingHeld, text.Count(l.Entries, "entry", "entries"))
+		return fmt.Errorf("list %s: %w: what is on disk serves, with %s", a.name, admin.ErrNothingHeld, text.Count(l.Entries, "entry", "entries"))
 	default:
-		return fmt.Errorf("list %s cannot be accepted as it is: %s", a.list, l.Error)
+		return fmt.Errorf("list %s cannot be accepted as it is: %s", a.name, l.Error)
 	}
 }
 
 // byHand records, for the next start, that the content on disk is accepted.
-func (a *acceptance) byHand(ctx context.Context, gate local.RunningGate) (acceptResult, error) {
-	result := acceptResult{List: a.list, DryRun: a.dryRun}
-	_, stats, err := buildReadOnly(ctx, a.config, a.stderr)
-	if ctx.Err() != nil {
-		return result, context.Cause(ctx)
+func (a *acceptance) byHand() error {
+	if unasked := a.gate().Err; unasked != nil {
+		if _, err := atomicfile.In(a.config.State.Dir).ReadDir("."); errors.Is(err, fs.ErrPermission) {
+			return fmt.Errorf("what is held cannot be found out: %w", unasked)
+		}
 	}
-	l, ok := statsOf(stats, a.list)
-	if !ok {
-		return result, err
+	held := a.heldList
+	if a.recipients {
+		held = a.heldRecipients
 	}
+	accept, err := held()
+	if err != nil || a.dryRun {
+		return err
+	}
+	err = a.recorded(a.name, a.path, func() (string, error) {
+		what, err := accept()
+		return fmt.Sprintf("%s%d entries; %d before: %s", what, a.result.Entries, a.result.Before, a.result.Held), err
+	})
+	if err == nil {
+		a.result.Accepted, a.result.Gate = true, a.gate().Rescan(a, a.name)
+	}
+	return err
+}
+
+// heldList reads the list, and returns the function that accepts what is held of it.
+func (a *acceptance) heldList() (accept func() (what string, err error), err error) {
+	_, stats, err := a.read(a.of)
+	if a.Err() != nil {
+		return nil, context.Cause(a)
+	}
+	if len(stats) == 0 {
+		return nil, err
+	}
+	l := stats[0]
 	sum, err := report.HeldSum(l)
 	if err != nil {
-		return result, err
+		return nil, err
 	}
-	result.Held, result.Before = withoutAdvice(l.Err.Error()), l.Entries
-	if result.Entries, err = a.count(ctx); err != nil || a.dryRun {
-		return result, err
+	a.result.Held, a.result.Before = withoutAdvice(l.Err.Error()), l.Entries
+	if a.result.Entries, err = a.count(); err != nil {
+		return nil, err
 	}
-	dir := a.config.State.Dir
-	log := &listedit.Log{Dir: dir}
-	if err := log.Check(); err != nil {
-		return result, fmt.Errorf("nothing is accepted: %w", err)
-	}
-	what := "tried once more"
-	if l.Retry {
-		err = retryBuild(a.config, a.list)
-	} else {
-		what = "accepted content " + sum[:12]
-		err = acceptContent(a.config, a.list, sum)
-	}
+	lists, err := setup.BlocklistConfig(a.config, nil)
+	return func() (string, error) {
+		if l.Retry {
+			return "tried once more, ", store.RetryBuild(lists, a.name)
+		}
+		return "accepted content " + sum[:12] + ", ", store.AcceptContent(lists, a.name, sum)
+	}, err
+}
+
+// heldRecipients reads the file with recipients, and returns the function that accepts what is held
+// of it.
+func (a *acceptance) heldRecipients() (accept func() (what string, err error), err error) {
+	i := slices.IndexFunc(setup.RecipientFiles(a.config), func(s recipients.Spec) bool { return s.Name() == a.name })
+	spec := setup.RecipientFiles(a.config)[i]
+	f, err := recipients.Read(spec, a.config.State.Dir)
 	if err != nil {
-		return result, err
+		return nil, setup.RecipientFault(a.config, spec, err)
 	}
-	record := listedit.NewRecord("accept", a.list, "")
-	record.What, record.Why = fmt.Sprintf("%s, %d entries; %d before: %s", what, result.Entries, result.Before, result.Held), a.why
-	if err := log.Append(record); err != nil {
-		return result, errors.Join(errors.New("it is accepted, but that is not recorded"), err)
+	s := f.Status()
+	switch {
+	case s.Err == nil:
+		return nil, fmt.Errorf("%s: %w: what is on disk serves, with %s", a.name, admin.ErrNothingHeld, text.Count(s.Entries, "entry", "entries"))
+	case !s.Acceptable:
+		return nil, fmt.Errorf("%s cannot be accepted as it is: %w", a.name, s.Err)
 	}
-	result.Accepted, result.Gate = true, gate.Rescan(ctx, a.list)
-	return result, nil
+	a.path = s.Path
+	a.result.Held, a.result.Before, a.result.Entries = s.Err.Error(), s.Entries, s.OnDisk
+	return func() (string, error) {
+		err := f.Accept()
+		a.result.Entries = f.Status().Entries
+		return "", err
+	}, nil
 }
 
 // count returns the number of entries on disk, counted as a gate does.
-func (a *acceptance) count(ctx context.Context) (n int, err error) {
-	l, err := listfiles.Find(a.config, a.list)
-	if err != nil {
-		return 0, err
-	}
-	at, err := listfiles.New(l)
+func (a *acceptance) count() (n int, err error) {
+	at, err := listfiles.New(a.of)
 	if err != nil {
 		return 0, err
 	}
 	at.Options.Now = 0 // entries whose time is over do not count
 	guarded := listfiles.NewProtection(a.config)
-	s := listfiles.NewScan(ctx, []*listfiles.List{at}, a.stderr)
+	s := listfiles.NewScan(a, []*listfiles.List{at}, a.stderr)
 	err = s.Lists([]*listfiles.List{at}, func(f listfiles.Located) error {
 		if !guarded.LeftOut(at, f.Entry).Omitted() {
 			n++
@@ -221,7 +230,7 @@ func (a *acceptance) count(ctx context.Context) (n int, err error) {
 		return nil
 	})
 	if err == nil && s.Failed {
-		err = fmt.Errorf("list %s: %w", a.list, errUncounted)
+		err = fmt.Errorf("list %s: %w", a.name, errUncounted)
 	}
 	return n, err
 }
@@ -234,13 +243,4 @@ func withoutAdvice(why string) string {
 	why, _, _ = strings.Cut(why, "; if that is right, ")
 	why, _, _ = strings.Cut(why, "; if there is more memory ")
 	return why
-}
-
-func statsOf(lists []blocklist.ListStats, name string) (blocklist.ListStats, bool) {
-	for _, l := range lists {
-		if l.Name == name {
-			return l, true
-		}
-	}
-	return blocklist.ListStats{}, false
 }

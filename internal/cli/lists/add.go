@@ -25,7 +25,7 @@ import (
 
 type listsAddOptions struct {
 	listsFlags
-	reason, note, until string
+	note, until string
 }
 
 func newListsAddCommand() *cobra.Command {
@@ -67,13 +67,9 @@ unless the error says so.`,
 		Args: needEntries,
 	}
 	o.addTarget(cmd)
-	cmd.Flags().StringVar(&o.file, "file", "", "the `FILE`, if the list has several (default: the first)")
-	o.addFor(cmd, forEntries)
-	cmd.Flags().StringVarP(&o.reason, "reason", "r", "", "why, as `TEXT`; also for the audit log (required)")
 	cmd.Flags().StringVar(&o.note, "note", "", "private `TEXT`, for logs and tools only")
 	cmd.Flags().StringVar(&o.until, "until", "", "when it ends, as `TIME`: 24h, 30d, 2026-12-31 (to the end\nof that local day) or 2026-12-31T18:00:00Z\n(default: never)")
-	o.addDryRun(cmd)
-	o.addJSON(cmd)
+	o.addChange(cmd, "why, as `TEXT`; also for the audit log (required)")
 	o.runs(cmd, func(s *session, args []string) error { return listsAdd(s, o, args) })
 	return cmd
 }
@@ -118,9 +114,7 @@ func listsAdd(s *session, o listsAddOptions, args []string) error {
 	if err != nil {
 		return err
 	}
-	gate := local.DialGate(s.config)
-	defer gate.Close()
-	e := s.edit(list, file, o.reason, gate)
+	e := s.edit(list, file)
 	e.recordEach = fromInput(args)
 	report, err := e.add(s, entries)
 	if err != nil {
@@ -171,8 +165,7 @@ func (e *edit) add(ctx context.Context, entries []listedit.NewEntry) (*addReport
 	var refused []error
 	for i, a := range additions {
 		if a.What == listedit.Refused {
-			refused = append(refused, fmt.Errorf("%s: the exception %s at %s:%d cancels it; remove that first",
-				listfiles.Written(a.New), opposite(a.New), term.ShortPath(e.file), a.Line))
+			refused = append(refused, e.cancelled(a))
 		}
 		report.Entries = append(report.Entries, e.describeAddition(entries[i], a))
 	}
@@ -186,9 +179,15 @@ func (e *edit) add(ctx context.Context, entries []listedit.NewEntry) (*addReport
 		listfiles.RelationsUnknown(e.stderr, err)
 	}
 	if changed && !e.dryRun {
-		report.Gate = e.gate.Rescan(ctx, e.list.Name)
+		report.Gate = e.gate().Rescan(ctx, e.list.Name)
 	}
 	return report, nil
+}
+
+// cancelled returns the error for an entry that an exception in the list cancels.
+func (e *edit) cancelled(a listedit.Addition) error {
+	return fmt.Errorf("%s: the exception %s at %s:%d cancels it; remove that first",
+		listfiles.Written(a.New), opposite(a.New), term.ShortPath(e.file), a.Line)
 }
 
 // addEntries adds the entries.
@@ -198,11 +197,23 @@ func (e *edit) addEntries(ctx context.Context, entries []listedit.NewEntry) (add
 	}
 	change, err := e.rewrite(ctx, func(old io.ReadSeeker, w io.Writer) error {
 		var err error
-		additions, err = listedit.Add(old, w, e.list.Options, entries)
-		e.describe(describeAdditions(additions))
+		additions, err = e.addLines(old, w, entries)
 		return err
 	})
 	return additions, change.Changed, err
+}
+
+// addLines copies a list with the entries, and says for the audit log what is added.
+func (e *edit) addLines(old io.ReadSeeker, w io.Writer, entries []listedit.NewEntry) ([]listedit.Addition, error) {
+	additions, err := listedit.Add(old, w, e.list.Options, entries)
+	var words []string
+	for _, a := range additions {
+		if a.What == listedit.Added || a.What == listedit.Updated {
+			words = append(words, listfiles.Described(a.What, a.New))
+		}
+	}
+	e.describe(words)
+	return additions, err
 }
 
 // describeAddition returns the report on one entry.
@@ -276,7 +287,7 @@ func (e *edit) describeRelations(ctx context.Context, report *addReport, additio
 	for _, a := range additions {
 		relations.Ask(a.New)
 	}
-	if err := relations.Read(ctx, lists, e.indexes, e.editOf(report.Changed, additions), e.stderr); err != nil {
+	if err := relations.Read(ctx, lists, e.indexes(), e.editOf(report.Changed, additions), e.stderr); err != nil {
 		return err
 	}
 	for i, a := range additions {
@@ -330,22 +341,8 @@ func (e *edit) editOf(changed bool, additions []listedit.Addition) []listfiles.E
 	return []listfiles.Edit{edit}
 }
 
-// describeAdditions returns the texts for the audit log.
-func describeAdditions(additions []listedit.Addition) (words []string) {
-	for _, a := range additions {
-		switch a.What {
-		case listedit.Added, listedit.Updated:
-			words = append(words, listfiles.Described(a.What, a.New))
-		}
-	}
-	return words
-}
-
 func (r *addReport) print(w io.Writer) {
-	would := ""
-	if r.DryRun {
-		would = "would be "
-	}
+	would := would(r.DryRun)
 	for i, e := range r.Entries {
 		if i == maxShown {
 			fmt.Fprintf(w, "and %s more: %s\n", text.Count(len(r.Entries)-i, "entry", "entries"), r.counts(r.Entries[i:]))
@@ -353,11 +350,11 @@ func (r *addReport) print(w io.Writer) {
 		}
 		switch e.What {
 		case listedit.Added:
-			fmt.Fprintf(w, "%s: %sadded to list %s, %s:%d\n", e.Text(), would, r.List, term.ShortPath(r.File), e.Line)
+			fmt.Fprintf(w, "%s: %sadded to list %s, %s\n", e.Text(), would, r.List, e.Place())
 		case listedit.Updated:
-			fmt.Fprintf(w, "%s: %supdated in list %s, %s:%d\n", e.Text(), would, r.List, term.ShortPath(r.File), e.Line)
+			fmt.Fprintf(w, "%s: %supdated in list %s, %s\n", e.Text(), would, r.List, e.Place())
 		case listedit.Present:
-			fmt.Fprintf(w, "%s: already listed at %s:%d\n", e.Text(), term.ShortPath(r.File), e.Line)
+			fmt.Fprintf(w, "%s: already listed at %s\n", e.Text(), e.Place())
 		default:
 			fmt.Fprintf(w, "%s: named twice\n", e.Text())
 			continue
@@ -366,13 +363,7 @@ func (r *addReport) print(w io.Writer) {
 		if e.Until != "" {
 			fmt.Fprintf(w, "  until %s\n", e.Until)
 		}
-		for i, c := range e.CoveredBy {
-			if i == maxCovered {
-				fmt.Fprintf(w, "  and by %d more\n", len(e.CoveredBy)-i)
-				break
-			}
-			fmt.Fprintf(w, "  also covered by %s\n", c)
-		}
+		printCovering(w, "also", e.CoveredBy)
 		for _, remark := range e.Remarks {
 			fmt.Fprintf(w, "  %s\n", remark)
 		}
@@ -403,14 +394,13 @@ func (r *addReport) counts(entries []addedEntry) string {
 // maxCovered is how many entries that cover another are named.
 const maxCovered = 3
 
-// printOutcome prints the last line of a command that changes lists.
-func printOutcome(w io.Writer, dryRun, changed bool, gate *local.Answer) {
-	switch {
-	case dryRun:
-		fmt.Fprintln(w, "dry run: nothing has changed")
-	case !changed:
-		fmt.Fprintln(w, "there was nothing to change")
-	case gate != nil:
-		gate.Print(w)
+// printCovering names the entries that cover another.
+func printCovering(w io.Writer, how string, entries []listfiles.EntryInfo) {
+	for i, at := range entries {
+		if i == maxCovered {
+			fmt.Fprintf(w, "  and by %d more\n", len(entries)-i)
+			break
+		}
+		fmt.Fprintf(w, "  %s covered by %s\n", how, at)
 	}
 }

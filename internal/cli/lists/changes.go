@@ -11,7 +11,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"spamgate/internal/cli/local"
 	"spamgate/internal/listedit"
 	"spamgate/internal/listfiles"
 	"spamgate/internal/managed"
@@ -22,7 +21,7 @@ import (
 func newListsChangesCommand() *cobra.Command {
 	var o listsFlags
 	var q changesQuery
-	var entry, since string
+	var since string
 	cmd := &cobra.Command{
 		Use:   "changes",
 		Short: "Show who changed the lists, when and why",
@@ -45,21 +44,20 @@ Exit codes: 0 success; 2 a log cannot be read, or an error.`,
   spamgate lists changes --list blocked --who alice`,
 		Args: cobra.NoArgs,
 	}
-	cmd.Flags().StringVarP(&q.list, "list", "l", "", "only changes of the list `NAME`")
-	cmd.Flags().StringVar(&entry, "entry", "", "only changes that name this `ENTRY`")
-	cmd.Flags().StringVar(&q.who, "who", "", "only changes by `USER`, with or before sudo, or an\naccount of the console")
+	cmd.Flags().StringVarP(&q.List, "list", "l", "", "only changes of the list `NAME`")
+	cmd.Flags().StringVar(&q.Entry, "entry", "", "only changes that name this `ENTRY`")
+	cmd.Flags().StringVar(&q.By, "who", "", "only changes by `USER`, with or before sudo, or an\naccount of the console")
 	cmd.Flags().StringVar(&since, "since", "", "only changes since `TIME`: 7d, 12h, a day or a time")
 	o.addJSON(cmd)
 	o.runs(cmd, func(s *session, _ []string) error {
 		var err error
 		if since != "" {
-			if q.since, err = words.ParseSince(since, time.Now()); err != nil {
+			if q.Since, err = words.ParseSince(since, time.Now()); err != nil {
 				return fmt.Errorf("--since: %w", err)
 			}
 		}
-		if entry != "" {
-			q.text = entry
-			if q.entries, err = managed.MentionsOf(entry); err != nil {
+		if q.Entry != "" {
+			if q.entries, err = managed.MentionsOf(q.Entry); err != nil {
 				return err
 			}
 		}
@@ -74,16 +72,8 @@ Exit codes: 0 success; 2 a log cannot be read, or an error.`,
 
 // changesQuery says which records to show.
 type changesQuery struct {
-	list    string
-	text    string // of the entry
-	entries managed.Mentions
-	who     string
-	since   time.Time
-}
-
-// wants reports whether a record is to be shown.
-func (q *changesQuery) wants(r *listedit.Record) bool {
-	return (q.list == "" || r.List == q.list) && !r.Time.Before(q.since) && (q.who == "" || managed.MadeBy(r, q.who)) && q.entries.In(r)
+	managed.ChangesQuery
+	entries managed.Mentions // of Entry
 }
 
 // readChanges reads the audit log and what was rotated away of it.
@@ -103,7 +93,7 @@ func readChanges(s *session, q changesQuery) ([]listedit.Record, error) {
 	incomplete := false
 	for _, name := range files {
 		err := log.Read(s, name, func(r listedit.Record) {
-			if q.wants(&r) {
+			if q.Wants(&r) && q.entries.In(&r) {
 				records = append(records, r)
 			}
 		}, func(line int, what error) {
@@ -127,22 +117,21 @@ func readChanges(s *session, q changesQuery) ([]listedit.Record, error) {
 // changesOfGate asks the running gate for what the audit log has, if this process may not read
 // it.
 func changesOfGate(s *session, q changesQuery, unreadable error) ([]listedit.Record, error) {
-	gate := local.DialGate(s.config)
-	defer gate.Close()
-	if gate.Client == nil {
+	client := s.gate().Client
+	if client == nil {
 		return nil, unreadable
 	}
 	records := []listedit.Record{}
-	query := managed.ChangesQuery{List: q.list, Entry: q.text, By: q.who, Since: q.since, Limit: 1000}
+	q.Limit = 1000
 	for {
-		page, err := gate.Client.Changes(s, query)
+		page, err := client.Changes(s, q.ChangesQuery)
 		if err != nil {
 			return nil, err
 		}
 		for _, c := range page.Changes {
 			records = append(records, recordOf(c))
 		}
-		if query.Before = page.Next; query.Before != "" {
+		if q.Before = page.Next; q.Before != "" {
 			continue
 		}
 		slices.Reverse(records)

@@ -57,7 +57,7 @@ Exit codes: 0 success; 2 an error.`,
 	cmd.Flags().BoolVar(&c.remove, "remove", false, "remove the superfluous entries")
 	cmd.Flags().BoolVar(&c.expired, "expired", false, "expired entries and exceptions are superfluous, too")
 	cmd.Flags().BoolVar(&c.fetched, "fetched", false, "let entries of lists from a URL make others superfluous")
-	cmd.Flags().StringVarP(&c.why, "reason", "r", "", "`TEXT` for the audit log: why")
+	cmd.Flags().StringVarP(&o.reason, "reason", "r", "", forAudit)
 	o.addJSON(cmd)
 	o.runs(cmd, func(s *session, _ []string) error {
 		c.session = s
@@ -80,7 +80,6 @@ Exit codes: 0 success; 2 an error.`,
 type comparison struct {
 	*session
 	remove, expired, fetched bool
-	why                      string
 
 	lists  []*listfiles.List
 	finder *listcompare.Superfluous

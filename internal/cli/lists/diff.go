@@ -1,7 +1,6 @@
 package lists
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -54,15 +53,13 @@ Exit codes: 0 the same entries; 1 there are differences; 2 an error.`,
   spamgate lists diff --format hosts yesterday.txt today.txt --json`,
 		Args: func(cmd *cobra.Command, args []string) error { return o.check(cmd, args) },
 	}
-	o.formatFlags.add(cmd, listfile.Auto)
-	cmd.Flags().BoolVar(&o.exact, "exact", false, "as in a list with match = \"exact\"")
-	cmd.Flags().BoolVar(&o.allowPublicSuffix, "allow-public-suffix", false, "accept entries such as com and co.uk")
+	o.formatFlags.add(cmd)
+	o.addMatching(cmd)
 	o.addPerRecipient(cmd)
-	o.config = cli.ConfigFlag(cmd)
 	cmd.Flags().StringVar(&o.from, "from", "", "of a list: compare with this `VERSION`\n(default: the one that went live last)")
 	cmd.Flags().StringVar(&o.to, "to", "", "of a list: compare --from with this `VERSION`\n(default: what is on disk now)")
 	o.addJSON(cmd)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error { return listsDiff(cmd, o, args) }
+	o.runsIf(cmd, func(args []string) bool { return len(args) == 1 }, func(s *session, args []string) error { return listsDiff(s, o, args) })
 	return cmd
 }
 
@@ -81,26 +78,24 @@ func (o *listsDiffOptions) check(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-func listsDiff(cmd *cobra.Command, o listsDiffOptions, args []string) error {
-	ctx, stop := cli.Interruptible(cmd)
-	defer stop()
+func listsDiff(s *session, o listsDiffOptions, args []string) error {
 	key := listfiles.NewKey()
 	var sides [2]*side
 	var err error
 	if len(args) == 1 {
 		var of *listSides
-		if of, err = newListSides(cmd, o, args[0], key); err == nil {
+		if of, err = newListSides(s, args[0], o.to == "", key); err == nil {
 			sides[0], sides[1], err = of.choose(o.from, o.to)
 		}
 	} else {
-		sides, err = fileSides(cmd, o, args, key)
+		sides, err = fileSides(s, o, args, key)
 	}
 	if err != nil {
 		return err
 	}
 	var segments [2]*segment.Segment
-	for i, s := range sides {
-		if segments[i], err = s.read(ctx); err != nil {
+	for i, side := range sides {
+		if segments[i], err = side.read(); err != nil {
 			return err
 		}
 	}
@@ -109,7 +104,7 @@ func listsDiff(cmd *cobra.Command, o listsDiffOptions, args []string) error {
 		return err
 	}
 	report.Protected, report.Disallowed = int(sides[1].protected.Load()), int(sides[1].disallowed.Load())
-	if err := o.print(cmd, report, func(w io.Writer) { printDiff(w, report) }); err != nil {
+	if err := s.print(report, func(w io.Writer) { printDiff(w, report) }); err != nil {
 		return err
 	}
 	if len(report.Differences) > 0 {
@@ -119,7 +114,7 @@ func listsDiff(cmd *cobra.Command, o listsDiffOptions, args []string) error {
 }
 
 // fileSides returns two files as the sides to be compared.
-func fileSides(cmd *cobra.Command, o listsDiffOptions, paths []string, key *segment.Key) (sides [2]*side, err error) {
+func fileSides(s *session, o listsDiffOptions, paths []string, key *segment.Key) (sides [2]*side, err error) {
 	options, err := o.formatFlags.options()
 	if err != nil {
 		return sides, err
@@ -127,33 +122,33 @@ func fileSides(cmd *cobra.Command, o listsDiffOptions, paths []string, key *segm
 	if paths[0] == "-" && paths[1] == "-" {
 		return sides, errors.New("only one of the files can be standard input")
 	}
-	bar := term.NewFileProgress(cmd.ErrOrStderr(), paths...)
+	bar := term.NewFileProgress(s.stderr, paths...)
 	for i, path := range paths {
-		sides[i] = &side{name: path, read: func(ctx context.Context) (*segment.Segment, error) {
+		sides[i] = &side{name: path, read: func() (*segment.Segment, error) {
 			if i == 1 {
 				defer bar.Finish()
 			}
-			return readSide(ctx, cmd, path, options, key, bar)
+			return readSide(s, path, options, key, bar)
 		}}
 	}
 	return sides, nil
 }
 
 // readSide reads one of the files, and reports invalid lines on standard error.
-func readSide(ctx context.Context, cmd *cobra.Command, path string, o listfile.Options, key *segment.Key, bar *term.FileProgress) (*segment.Segment, error) {
-	in, err := listfiles.OpenInput(ctx, cmd.InOrStdin(), path, bar)
+func readSide(s *session, path string, o listfile.Options, key *segment.Key, bar *term.FileProgress) (*segment.Segment, error) {
+	in, err := listfiles.OpenInput(s, s.cmd.InOrStdin(), path, bar)
 	if err != nil {
 		return nil, err
 	}
 	defer in.Close()
-	b := listfiles.NewBuilder(ctx, key)
+	b := listfiles.NewBuilder(s, key)
 	defer b.Builder.Abort()
 	result, err := b.Add(in, o)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", in.Path, err)
 	}
 	if result.Invalid+result.Unsupported > 0 {
-		fmt.Fprintf(cmd.ErrOrStderr(), "spamgate: %s: %s; see spamgate lists lint\n", in.Path, newReadReport(result).describe())
+		fmt.Fprintf(s.stderr, "spamgate: %s: %s; see spamgate lists lint\n", in.Path, newReadReport(result).describe())
 	}
 	return b.Finish()
 }

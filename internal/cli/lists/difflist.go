@@ -1,13 +1,10 @@
 package lists
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"strings"
 	"sync/atomic"
-
-	"github.com/spf13/cobra"
 
 	"spamgate/blocklist/listfile"
 	"spamgate/blocklist/segment"
@@ -21,8 +18,7 @@ import (
 
 // listSides holds what is needed to compare two states of a list.
 type listSides struct {
-	cmd      *cobra.Command
-	config   *config.Config
+	*session
 	list     *listfiles.List
 	versions []store.VersionInfo // the newest first
 	key      *segment.Key
@@ -32,24 +28,21 @@ type listSides struct {
 // side is one of the two states. Its read function builds its segment.
 type side struct {
 	name string
-	read func(context.Context) (*segment.Segment, error)
+	read func() (*segment.Segment, error)
 
 	// Entries that are left out, see [store.Omissions].
 	protected, disallowed atomic.Int64
 }
 
-// newListSides finds the files and stored versions of a list.
-func newListSides(cmd *cobra.Command, o listsDiffOptions, name string, key *segment.Key) (*listSides, error) {
-	c, err := config.Load(*o.config)
-	if err != nil {
-		return nil, err
-	}
+// newListSides finds the stored versions of a list, and its files if they are wanted.
+func newListSides(run *session, name string, files bool, key *segment.Key) (*listSides, error) {
+	c := run.config
 	l, err := listfiles.Find(c, name)
 	if err != nil {
 		return nil, fmt.Errorf("%w; to compare files name two: OLD and NEW", err)
 	}
-	s := &listSides{cmd: cmd, config: c, key: key, guarded: listfiles.NewProtection(c)}
-	if s.list, err = listfiles.New(l); err != nil && o.to == "" {
+	s := &listSides{session: run, key: key, guarded: listfiles.NewProtection(c)}
+	if s.list, err = listfiles.New(l); err != nil && files {
 		return nil, err
 	}
 	s.list.Options.Now = 0 // entries whose time is over do not count
@@ -103,7 +96,7 @@ func (s *listSides) choose(from, to string) (old, now *side, err error) {
 	old = s.version(v)
 	if to == "" {
 		if sum, err := setup.Opener(s.list.List).ContentSum(s.list.Paths); err == nil && sum == v.Sum && from == "" {
-			fmt.Fprintf(s.cmd.ErrOrStderr(), "spamgate: list %s: what is on disk is what went live last; to compare with an earlier version give --from VERSION,\nas spamgate lists rollback %[1]s --list-versions shows them\n", s.list.Name)
+			fmt.Fprintf(s.stderr, "spamgate: list %s: what is on disk is what went live last; to compare with an earlier version give --from VERSION,\nas spamgate lists rollback %[1]s --list-versions shows them\n", s.list.Name)
 		}
 		return old, s.disk(), nil
 	}
@@ -116,8 +109,8 @@ func (s *listSides) choose(from, to string) (old, now *side, err error) {
 // version returns a stored version of the list as a side.
 func (s *listSides) version(v store.VersionInfo) *side {
 	one := &side{name: "version " + v.ID}
-	one.read = func(ctx context.Context) (*segment.Segment, error) {
-		b := listfiles.NewBuilder(ctx, s.key)
+	one.read = func() (*segment.Segment, error) {
+		b := listfiles.NewBuilder(s, s.key)
 		b.Leave = s.leave(one)
 		defer b.Builder.Abort()
 		err := store.ExtractVersion(s.config.State.Dir, s.list.Name, v.ID, func(path string, content io.Reader) error {
@@ -155,8 +148,8 @@ func (s *listSides) leave(from *side) func(listfile.Entry) bool {
 // disk returns the list's files as a side.
 func (s *listSides) disk() *side {
 	one := &side{name: "what is on disk"}
-	one.read = func(ctx context.Context) (*segment.Segment, error) {
-		scan := listfiles.NewScan(ctx, []*listfiles.List{s.list}, s.cmd.ErrOrStderr())
+	one.read = func() (*segment.Segment, error) {
+		scan := listfiles.NewScan(s, []*listfiles.List{s.list}, s.stderr)
 		defer scan.Bar.Finish()
 		return listfiles.Segment(scan, s.list, s.key, s.leave(one))
 	}

@@ -16,8 +16,6 @@ import (
 	"spamgate/blocklist/store"
 	"spamgate/internal/admin"
 	"spamgate/internal/atomicfile"
-	"spamgate/internal/cli/local"
-	"spamgate/internal/config"
 	"spamgate/internal/listedit"
 	"spamgate/internal/listfiles"
 	"spamgate/internal/setup"
@@ -26,21 +24,17 @@ import (
 
 // edit is one change of a list's file.
 type edit struct {
-	config  *config.Config
-	list    *listfiles.List
-	file    string
-	command string
-	why     string
-	dryRun  bool
-	create  bool // the file, if it is not there
-	stderr  io.Writer
-	gate    local.RunningGate
-	record  *listedit.Record
+	*session
+	list   *listfiles.List
+	file   string
+	why    string
+	dryRun bool
+	create bool // the file, if it is not there
+	record *listedit.Record
 
 	recordEach bool // one record for each entry
 	described  bool // the record has a text for each entry
 
-	indexes *listfiles.Indexes
 	current bool // the list's index is of the file as it was before the change
 
 	sum func() (string, error) // of the list's content before the change; known asks for it
@@ -51,13 +45,13 @@ type edit struct {
 }
 
 // edit returns a change of one of a list's files, which the command is to make.
-func (s *session) edit(list *listfiles.List, file, why string, gate local.RunningGate) *edit {
-	return &edit{config: s.config, list: list, file: file, command: s.cmd.Name(), why: why, dryRun: s.dryRun, stderr: s.stderr, gate: gate, indexes: s.indexes()}
+func (s *session) edit(list *listfiles.List, file string) *edit {
+	return &edit{session: s, list: list, file: file, why: s.reason, dryRun: s.dryRun}
 }
 
 // rewrite changes the file with change, which describes the change in e.record.What.
 func (e *edit) rewrite(ctx context.Context, change func(old io.ReadSeeker, w io.Writer) error) (listedit.Change, error) {
-	e.record = listedit.NewRecord(e.command, e.list.Name, e.file)
+	e.record = listedit.NewRecord(e.cmd.Name(), e.list.Name, e.file)
 	e.record.Why = e.why
 	if e.list.Managed {
 		return e.rewriteManaged(ctx, change)
@@ -66,6 +60,7 @@ func (e *edit) rewrite(ctx context.Context, change func(old io.ReadSeeker, w io.
 		DryRun:   e.dryRun,
 		Create:   e.create,
 		StateDir: e.list.StateDir(),
+		MaxBytes: cmp.Or(e.list.MaxBytes, store.DefaultMaxBytes),
 		Waiting: func() {
 			fmt.Fprintf(e.stderr, "spamgate: waiting for another change of %s to end\n", term.ShortPath(e.file))
 		},
@@ -88,10 +83,10 @@ func (e *edit) rewrite(ctx context.Context, change func(old io.ReadSeeker, w io.
 	defer bar.Finish()
 	result, err := listedit.Rewrite(ctx, e.file, func(old io.ReadSeeker, w io.Writer) error {
 		in := e.indexed(old, bar)
-		if !e.current && !e.dryRun && e.gate.Client == nil {
+		if !e.current && !e.dryRun && e.gate().Client == nil {
 			e.sum = e.contentSum()
 		}
-		return change(in, e.limited(w))
+		return change(in, w)
 	}, o)
 	bar.Finish()
 	if err == nil && throughGate && result.Changed {
@@ -121,25 +116,6 @@ func (e *edit) contentSum() func() (string, error) {
 	}
 }
 
-// limited returns a writer for the new content of the file.
-func (e *edit) limited(w io.Writer) io.Writer {
-	return &limitedFile{w: w, path: e.file, left: cmp.Or(e.list.MaxBytes, store.DefaultMaxBytes)}
-}
-
-// limitedFile fails a write that would make a list larger than a gate accepts.
-type limitedFile struct {
-	w    io.Writer
-	path string
-	left int64
-}
-
-func (f *limitedFile) Write(b []byte) (int, error) {
-	if f.left -= int64(len(b)); f.left < 0 {
-		return 0, fmt.Errorf("%s would be larger than max_bytes allows, and no gate would take it: raise max_bytes for the list, or put the entries into another file", term.ShortPath(f.path))
-	}
-	return f.w.Write(b)
-}
-
 // describe sets what the audit log says of the change: a text for each entry.
 func (e *edit) describe(words []string) {
 	e.record.What, e.described = strings.Join(words, ", "), true
@@ -152,7 +128,7 @@ func (e *edit) describe(words []string) {
 // this content, the lines of an entry are taken from there.
 func (e *edit) indexed(old io.ReadSeeker, bar *term.FileProgress) io.ReadSeeker {
 	in := seekingReader{bar.Reader(old, e.file), old}
-	index := e.indexes.Of(e.list)
+	index := e.indexes().Of(e.list)
 	if index == nil {
 		return in
 	}
@@ -161,7 +137,7 @@ func (e *edit) indexed(old io.ReadSeeker, bar *term.FileProgress) io.ReadSeeker 
 		e.current = err == nil && index.Describes(e.file, info)
 	}
 	if !e.current { // it was changed meanwhile, or what it holds is not certain
-		e.indexes.Forget(e.list)
+		e.indexes().Forget(e.list)
 		return in
 	}
 	return indexedFile{in, index, e.file}
@@ -194,7 +170,7 @@ func (e *edit) auditByGate(ctx context.Context) error {
 		each = []string{r.What}
 	}
 	for _, what := range each {
-		if err := e.gate.Client.Audit(ctx, admin.AuditRecord{SudoUser: r.SudoUser, Command: r.Command, List: r.List, File: r.File, What: what, Why: r.Why}); err != nil {
+		if err := e.gate().Client.Audit(ctx, admin.AuditRecord{SudoUser: r.SudoUser, Command: r.Command, List: r.List, File: r.File, What: what, Why: r.Why}); err != nil {
 			return err
 		}
 	}
@@ -221,7 +197,7 @@ func (e *edit) auditLog() (log *listedit.Log, throughGate bool, err error) {
 	switch {
 	case err == nil:
 		return log, false, nil
-	case e.gate.Client != nil && !atomicfile.IsTrap(err):
+	case e.gate().Client != nil && !atomicfile.IsTrap(err):
 		return nil, true, nil
 	}
 	return nil, false, listfiles.WithAuthority(err, listfiles.WhoServes)

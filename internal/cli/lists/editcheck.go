@@ -3,12 +3,10 @@ package lists
 import (
 	"bytes"
 	"fmt"
-	"slices"
-	"strings"
 
 	"spamgate/blocklist/listfile"
-	"spamgate/internal/listedit"
 	"spamgate/internal/listfiles"
+	"spamgate/internal/managed"
 	"spamgate/internal/text"
 )
 
@@ -75,72 +73,28 @@ const fewEntries = 10
 // log does. It parses the lines between the first and the last change.
 func editedEntries(before, after []byte, o listfile.Options) ([]string, error) {
 	before, after = differing(before, after)
-	was, _, err := entriesByName(before, o)
-	if err != nil {
-		return nil, err
-	}
-	now, order, err := entriesByName(after, o)
-	if err != nil {
-		return nil, err
-	}
+	changes, err := managed.Compare(before, after, o)
 	words := []string{}
-	for _, name := range order {
-		old, ok := was[name]
-		switch e := now[name]; {
-		case !ok:
-			words = append(words, listfiles.Described(listedit.Added, e))
-		case old.Reason != e.Reason || old.Note != e.Note || old.Until != e.Until:
-			words = append(words, listfiles.Described(listedit.Updated, e))
-		}
+	for _, c := range changes {
+		words = append(words, c.String())
 	}
-	var removed []string
-	for name := range was {
-		if _, ok := now[name]; !ok {
-			removed = append(removed, "removed "+name)
-		}
-	}
-	slices.Sort(removed)
-	return append(words, removed...), nil
-}
-
-// entriesByName returns the first entry of each name in a text, and the names in their order.
-func entriesByName(content []byte, o listfile.Options) (entries map[string]listfile.Entry, order []string, err error) {
-	o.Format, o.Now = listfile.Plain, 1
-	entries = map[string]listfile.Entry{}
-	for e, err := range listfile.NewReader(bytes.NewReader(content), o).All() {
-		if err != nil {
-			return nil, nil, err
-		}
-		name := strings.Clone(listfiles.Written(e))
-		if _, ok := entries[name]; !ok {
-			entries[name] = e
-			order = append(order, name)
-		}
-	}
-	return entries, order, nil
+	return words, err
 }
 
 // differing returns two texts without the lines that they begin with and end with alike.
 func differing(a, b []byte) (_, _ []byte) {
-	n := 0
-	for n < min(len(a), len(b)) && a[n] == b[n] {
-		n++
+	for n := 1; n > 0; a, b = a[n:], b[n:] {
+		if n = bytes.IndexByte(a, '\n') + 1; !bytes.HasPrefix(b, a[:n]) {
+			break
+		}
 	}
-	n = bytes.LastIndexByte(a[:n], '\n') + 1
-	a, b = a[n:], b[n:]
-	n = 0
-	for n < min(len(a), len(b)) && a[len(a)-1-n] == b[len(b)-1-n] {
-		n++
+	for len(a) > 0 {
+		start := bytes.LastIndexByte(a[:len(a)-1], '\n') + 1
+		rest, ok := bytes.CutSuffix(b, a[start:])
+		if !ok || len(rest) > 0 && rest[len(rest)-1] != '\n' {
+			break
+		}
+		a, b = a[:start], rest
 	}
-	if n == len(a) && n == len(b) {
-		return nil, nil
-	}
-	// The common end begins inside a line, unless a line end precedes it in both.
-	end := a[len(a)-n:]
-	if whole := bytes.IndexByte(end, '\n') + 1; whole > 0 {
-		end = end[whole:]
-	} else {
-		end = nil
-	}
-	return a[:len(a)-len(end)], b[:len(b)-len(end)]
+	return a, b
 }

@@ -26,13 +26,8 @@ import (
 	"spamgate/internal/text"
 )
 
-type listsEditOptions struct {
-	listsFlags
-	reason string
-}
-
 func newListsEditCommand() *cobra.Command {
-	var o listsEditOptions
+	var o listsFlags
 	cmd := &cobra.Command{
 		Use:   "edit NAME",
 		Short: "Change a list in an editor, with a check before it counts",
@@ -51,19 +46,21 @@ Exit codes: 0 the file is as you left it; 2 an error, or you discarded the copy:
 nothing has changed unless the error says so.`,
 		Example: `  spamgate lists edit blocked
   EDITOR=nano spamgate lists edit blocked --reason "after the audit"`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return fmt.Errorf("accepts 1 argument, the name of a list, and not %d", len(args))
-			}
-			return nil
-		},
+		Args: oneList,
 	}
-	o.config = cli.ConfigFlag(cmd)
-	cmd.Flags().StringVar(&o.file, "file", "", "the `FILE`, if the list has several (default: the first)")
-	cmd.Flags().StringVarP(&o.reason, "reason", "r", "", "why, as `TEXT`, for the audit log")
-	o.addDryRun(cmd)
-	o.addJSON(cmd)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error { return listsEdit(cmd, o, args[0]) }
+	file := cli.ConfigFlag(cmd)
+	o.addFile(cmd)
+	o.addChange(cmd, forAudit)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		c, err := config.Load(*file)
+		if err != nil {
+			return err
+		}
+		// An interrupt is the editor's, so the session's context does not end at one.
+		s := &session{Context: cmd.Context(), listsFlags: &o, cmd: cmd, config: c, stderr: cmd.ErrOrStderr()}
+		defer s.close()
+		return listsEdit(s, args[0])
+	}
 	return cmd
 }
 
@@ -77,29 +74,20 @@ type editReport struct {
 	Gate    *local.Answer `json:"gate,omitempty"`
 }
 
-func listsEdit(cmd *cobra.Command, o listsEditOptions, name string) error {
-	c, err := config.Load(*o.config)
+func listsEdit(s *session, name string) error {
+	list, err := writableList(s.config, name, "", false)
 	if err != nil {
 		return err
 	}
-	s := &session{Context: cmd.Context(), listsFlags: &o.listsFlags, cmd: cmd, config: c, stderr: cmd.ErrOrStderr()}
-	list, err := writableList(c, name, "", false)
+	if ran, err := s.asOwner(list.Managed); ran || err != nil {
+		return err
+	}
+	file, err := fileToEdit(list, s.file)
 	if err != nil {
 		return err
 	}
-	if list.Managed {
-		if ran, err := s.asOwner(); ran || err != nil {
-			return err
-		}
-	}
-	file, err := fileToEdit(list, o.file)
-	if err != nil {
-		return err
-	}
-	gate := local.DialGate(c)
-	defer gate.Close()
-	e := &editorRun{edit: s.edit(list, file, o.reason, gate), stdin: cmd.InOrStdin(), screen: cmd.OutOrStdout(), interrupts: make(chan os.Signal, 1)}
-	if o.json {
+	e := &editorRun{edit: s.edit(list, file), stdin: s.cmd.InOrStdin(), screen: s.cmd.OutOrStdout(), interrupts: make(chan os.Signal, 1)}
+	if s.json {
 		e.screen = e.stderr
 	}
 	e.recordEach = true
@@ -170,7 +158,7 @@ func (e *editorRun) run(ctx context.Context) (*editReport, error) {
 	}
 	report.Changed = change.Changed
 	if report.Changed && !e.dryRun {
-		report.Gate = e.gate.Rescan(ctx, e.list.Name)
+		report.Gate = e.gate().Rescan(ctx, e.list.Name)
 	}
 	return report, nil
 }
@@ -340,10 +328,7 @@ func (e *editorRun) answer() (line string, err error) {
 }
 
 func (r *editReport) print(w io.Writer) {
-	would := ""
-	if r.DryRun {
-		would = "would be "
-	}
+	would := would(r.DryRun)
 	for i, entry := range r.Entries {
 		if i == maxShown {
 			fmt.Fprintf(w, "and %s more\n", text.Count(len(r.Entries)-i, "entry", "entries"))

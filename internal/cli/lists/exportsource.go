@@ -47,10 +47,8 @@ func readServed(s *session, l config.List) (*exportSource, error) {
 
 // openServed is readServed without Sort.
 func openServed(s *session, l config.List) (*exportSource, error) {
-	only := *s.config
-	only.Lists = []config.List{l}
 	started := time.Now()
-	set, stats, err := buildReadOnly(s, &only, s.stderr)
+	set, stats, err := s.read(l)
 	if s.Err() != nil {
 		return nil, s.Err()
 	}

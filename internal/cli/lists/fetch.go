@@ -1,7 +1,6 @@
 package lists
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -10,14 +9,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"spamgate/blocklist"
 	"spamgate/internal/admin"
 	"spamgate/internal/cli/local"
 	"spamgate/internal/config"
 	"spamgate/internal/fetch"
 	"spamgate/internal/listedit"
 	"spamgate/internal/listfiles"
-	"spamgate/internal/report"
 	"spamgate/internal/setup"
 	"spamgate/internal/term"
 )
@@ -50,18 +47,16 @@ list, or a list is held.`,
   spamgate lists fetch disposable --json
   spamgate lists fetch disposable --force --reason "the new version was wrong"`,
 	}
-	o.addDryRun(cmd)
-	o.addJSON(cmd)
+	o.addChange(cmd, "why --force is right, as `TEXT`, for the audit log")
 	force := cmd.Flags().Bool("force", false, "take an older version of the named lists, too")
-	why := cmd.Flags().StringP("reason", "r", "", "`TEXT` for the audit log: why --force is right")
 	o.runs(cmd, func(s *session, names []string) error {
 		switch {
 		case *force && len(names) == 0:
 			return errors.New("--force needs the names of lists: spamgate lists fetch NAME --force")
-		case *why != "" && !*force:
+		case o.reason != "" && !*force:
 			return errors.New("--reason is for --force, which the audit log records")
 		}
-		return listsFetch(s, names, *force, *why)
+		return listsFetch(s, names, *force)
 	})
 	return cmd
 }
@@ -97,7 +92,7 @@ const (
 	listToFetch  = "to be fetched"
 )
 
-func listsFetch(s *session, names []string, force bool, why string) error {
+func listsFetch(s *session, names []string, force bool) error {
 	lists, err := listsToFetch(s.config, names)
 	if err != nil {
 		return err
@@ -122,10 +117,10 @@ func listsFetch(s *session, names []string, force bool, why string) error {
 			sources[i].Force = true
 		}
 	}
-	report.run(s, s.config, lists, sources, s.stderr)
+	report.run(s, lists, sources)
 	var recorded error
 	if force {
-		recorded = report.record(log, why)
+		recorded = report.record(log, s.reason)
 	}
 	return errors.Join(s.print(report, report.print), report.err(), recorded)
 }
@@ -171,9 +166,9 @@ func listsToFetch(c *config.Config, names []string) ([]config.List, error) {
 }
 
 // run fetches the lists, and has the running gate load what is new.
-func (r *fetchReport) run(ctx context.Context, c *config.Config, lists []config.List, sources []fetch.Source, stderr io.Writer) {
+func (r *fetchReport) run(s *session, lists []config.List, sources []fetch.Source) {
 	changed := ""
-	setup.FetchAll(ctx, sources, nil, stderr, func(i int, status fetch.Status) {
+	setup.FetchAll(s, sources, nil, s.stderr, func(i int, status fetch.Status) {
 		l := &r.Lists[i]
 		l.Bytes = status.Bytes
 		if !status.LastGood.IsZero() {
@@ -190,40 +185,28 @@ func (r *fetchReport) run(ctx context.Context, c *config.Config, lists []config.
 			l.What, changed = listFetched, l.List
 		}
 	})
-	if ctx.Err() != nil {
+	if s.Err() != nil {
 		return
 	}
-	gate := local.DialGate(c)
-	defer gate.Close()
 	if changed != "" {
-		r.Gate = gate.Rescan(ctx, "")
+		r.Gate = s.gate().Rescan(s, "")
 	}
-	r.judge(ctx, c, lists, gate, stderr)
+	r.judge(s, lists)
 }
 
 // judge finds the copies that are not in use: it asks the running gate, or else reads the
 // lists as a start would.
-func (r *fetchReport) judge(ctx context.Context, c *config.Config, lists []config.List, gate local.RunningGate, stderr io.Writer) {
-	var all []admin.List
-	pid := 0
-	if gate.Client != nil {
-		s, err := gate.Client.Status(ctx)
-		if err != nil {
-			return // rescan has said so, or nothing is new
-		}
-		all, pid = s.Lists, s.PID
-	} else {
-		only := *c
-		only.Lists = lists
-		_, stats, _ := buildReadOnly(ctx, &only, stderr) // an error is of lists, and in stats
-		all = report.Status(&only, blocklist.SetStats{Lists: stats}).Lists
+func (r *fetchReport) judge(run *session, lists []config.List) {
+	status, _, err := run.status(lists...)
+	if err != nil {
+		return // rescan has said so, or nothing is new
 	}
 	for i := range r.Lists {
 		l := &r.Lists[i]
-		if gate.Client != nil && !local.HasList(all, l.List) {
-			l.Lacks = local.NoListYet(l.List, pid)
+		if status.From != admin.FromDisk && !local.HasList(status.Lists, l.List) {
+			l.Lacks = local.NoListYet(l.List, status.PID)
 		}
-		for _, s := range all {
+		for _, s := range status.Lists {
 			if s.Name == l.List && s.Error != "" && (l.What != listFailed || s.Held) {
 				l.Held, l.Why = s.Held, s.Error
 			}

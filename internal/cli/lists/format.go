@@ -21,9 +21,15 @@ type formatFlags struct {
 	perRecipient      bool
 }
 
-func (f *formatFlags) add(cmd *cobra.Command, otherwise listfile.Format) {
-	cmd.Flags().StringVarP(&f.format, "format", "f", string(otherwise), "the format: `F` is "+formatNames())
+func (f *formatFlags) add(cmd *cobra.Command) {
+	cmd.Flags().StringVarP(&f.format, "format", "f", string(listfile.Auto), "the format: `F` is "+formatNames())
 	cmd.Flags().StringVar(&f.column, "column", "", "with --format csv: the `COLUMN`, its name or number\n(default: the only one called domain, email,\nhost or the like, else the first); with json: the\npath to the entries, such as data.domain")
+}
+
+// addMatching adds the flags that say how entries match.
+func (f *formatFlags) addMatching(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&f.exact, "exact", false, "as in a list with match = \"exact\"")
+	cmd.Flags().BoolVar(&f.allowPublicSuffix, "allow-public-suffix", false, "accept entries such as com and co.uk")
 }
 
 // addPerRecipient adds the flag for files with lines for recipients.

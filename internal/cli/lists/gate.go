@@ -21,8 +21,8 @@ import (
 // Content that is already held was not asked for, so a change to it is not accepted in
 // advance. Changing a file that was emptied is an error: it would no longer look emptied.
 func (e *edit) accept(ctx context.Context, change listedit.Change) error {
-	if _, missing := os.Stat(e.config.State.Dir); e.gate.Client == nil && errors.Is(missing, fs.ErrNotExist) {
-		return nil // no gate has ever read the list, so none will compare
+	if e.neverRead() {
+		return nil
 	}
 	if why := e.held(ctx); why != "" {
 		return e.changeHeld(why)
@@ -36,14 +36,20 @@ func (e *edit) accept(ctx context.Context, change listedit.Change) error {
 	return nil
 }
 
+// neverRead reports whether no gate has ever read the list, so that none will compare.
+func (e *edit) neverRead() bool {
+	_, err := os.Stat(e.config.State.Dir)
+	return e.gate().Client == nil && errors.Is(err, fs.ErrNotExist)
+}
+
 // acceptSum tells the gate that a content is wanted.
 func (e *edit) acceptSum(ctx context.Context, sum string) {
-	if _, missing := os.Stat(e.config.State.Dir); e.gate.Client == nil && errors.Is(missing, fs.ErrNotExist) {
-		return // no gate has ever read the list, so none will compare
+	if e.neverRead() {
+		return
 	}
 	var err error
-	if e.gate.Client != nil {
-		_, err = e.gate.Client.Accept(ctx, e.list.Name, sum, e.why)
+	if e.gate().Client != nil {
+		_, err = e.gate().Client.Accept(ctx, e.list.Name, sum, e.why)
 		if errors.Is(err, admin.ErrNoList) {
 			return // it has never read the list, as rescan says
 		}
@@ -62,8 +68,8 @@ func (e *edit) mayBeHeld(err error) {
 // held returns why the content on disk is held, or "" if it is not held or that is not
 // known.
 func (e *edit) held(ctx context.Context) string {
-	if e.gate.Client != nil {
-		r, err := e.gate.Client.Rescan(ctx)
+	if e.gate().Client != nil {
+		r, err := e.gate().Client.Rescan(ctx)
 		if err != nil {
 			return ""
 		}
@@ -77,11 +83,9 @@ func (e *edit) held(ctx context.Context) string {
 	if e.current || e.known() {
 		return "" // no need to read the list
 	}
-	only := *e.config
-	only.Lists = []config.List{e.list.List}
-	_, stats, _ := buildReadOnly(ctx, &only, e.stderr) // an error is of the list, and in stats
-	if l, ok := statsOf(stats, e.list.Name); ok && l.Held && l.Err != nil && !errors.Is(l.Err, store.ErrPinned) {
-		return l.Err.Error()
+	_, stats, _ := e.read(e.list.List) // an error is of the list, and in stats
+	if len(stats) > 0 && stats[0].Held && stats[0].Err != nil && !errors.Is(stats[0].Err, store.ErrPinned) {
+		return stats[0].Err.Error()
 	}
 	return ""
 }
@@ -115,19 +119,10 @@ func (e *edit) changeHeld(why string) error {
 	if info, err := os.Stat(e.file); err == nil && info.Size() == 0 {
 		return fmt.Errorf("it is empty, and the list had entries before: spamgate lists rollback %s puts them back; for an empty list write a comment into it", e.list.Name)
 	}
-	if e.gate.Client == nil { // else the answer of the gate says it
+	if e.gate().Client == nil { // else the answer of the gate says it
 		fmt.Fprintf(term.Escape(e.stderr), "spamgate: list %s is held, and with this change it is judged anew: %s\n", e.list.Name, why)
 	}
 	return nil
-}
-
-// retryBuild lets the next start try once more to build a list's index.
-func retryBuild(c *config.Config, list string) error {
-	lists, err := setup.BlocklistConfig(c, nil)
-	if err != nil {
-		return err
-	}
-	return store.RetryBuild(lists, list)
 }
 
 // acceptContent records an accepted content for the next start, if no gate is running.

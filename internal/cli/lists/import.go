@@ -25,7 +25,6 @@ import (
 type listsImportOptions struct {
 	listsFlags
 	formatFlags
-	reason string
 }
 
 func newListsImportCommand() *cobra.Command {
@@ -54,20 +53,11 @@ changed unless the error says so.`,
   spamgate lists import access --format postfix --list blocked
   curl -s https://lists.example/bad.csv |
     spamgate lists import - --format csv --column domain --list blocked`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return fmt.Errorf("accepts 1 argument, and not %d: name the file whose entries are to be added, or - for standard input", len(args))
-			}
-			return nil
-		},
+		Args: oneArgument("file whose entries are to be added, or - for standard input"),
 	}
 	o.addTarget(cmd)
-	cmd.Flags().StringVar(&o.file, "file", "", "the `FILE`, if the list has several (default: the first)")
-	cmd.Flags().StringVarP(&o.reason, "reason", "r", "", "the reason of entries that have none, as `TEXT`")
-	o.addFor(cmd, forEntries)
-	o.formatFlags.add(cmd, listfile.Auto)
-	o.addDryRun(cmd)
-	o.addJSON(cmd)
+	o.formatFlags.add(cmd)
+	o.addChange(cmd, "the reason of entries that have none, as `TEXT`")
 	o.runs(cmd, func(s *session, args []string) error { return listsImport(s, o, args[0]) })
 	return cmd
 }
@@ -140,16 +130,15 @@ func listsImport(s *session, o listsImportOptions, path string) error {
 		return err
 	}
 	defer in.Close()
-	gate := local.DialGate(s.config)
-	defer gate.Close()
 	// As the list reads its own lines, so that an imported line means there what
 	// it meant.
 	options.AllowPublicSuffix, options.Allow, options.Discard = list.AllowPublicSuffix, list.Options.Allow, list.Options.Discard
 	i := &importRun{
-		edit: s.edit(list, file, cmp.Or(o.reason, "import"), gate),
-		in:   in, guarded: listfiles.NewProtection(s.config), options: options, reason: strings.TrimSpace(o.reason), bar: bar, report: new(importReport),
+		edit: s.edit(list, file),
+		in:   in, guarded: listfiles.NewProtection(s.config), options: options, reason: strings.TrimSpace(s.reason), bar: bar, report: new(importReport),
 		begun: importReport{From: in.Path, List: list.Name, File: file, DryRun: o.dryRun, Problems: []problemAt{}},
 	}
+	i.why = cmp.Or(i.why, "import")
 	defer i.end()
 	if o.recipient != "" {
 		i.recipient = recipientKey(o.recipient, list.Options)
@@ -189,7 +178,7 @@ func (i *importRun) run(ctx context.Context) error {
 		return err
 	}
 	if change.Changed && !i.dryRun {
-		i.report.Gate = i.gate.Rescan(ctx, i.list.Name)
+		i.report.Gate = i.gate().Rescan(ctx, i.list.Name)
 	}
 	return nil
 }
@@ -347,11 +336,7 @@ func (i *importRun) print(w, stderr io.Writer) {
 	for _, note := range r.Notes {
 		fmt.Fprintf(w, "  %s\n", note)
 	}
-	would := ""
-	if r.DryRun {
-		would = "would be "
-	}
-	fmt.Fprintf(w, "%s: %d %sadded to list %s, %d already there, %d not taken\n", term.ShortPath(r.File), r.Added, would, r.List, r.Present, r.NotTaken)
+	fmt.Fprintf(w, "%s: %d %sadded to list %s, %d already there, %d not taken\n", term.ShortPath(r.File), r.Added, would(r.DryRun), r.List, r.Present, r.NotTaken)
 	if r.Cancelling > 0 {
 		fmt.Fprintf(w, "  exceptions among them that cancel entries which are there: %d\n", r.Cancelling)
 	}

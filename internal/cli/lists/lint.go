@@ -2,7 +2,6 @@ package lists
 
 import (
 	"bufio"
-	"context"
 	"errors"
 	"fmt"
 	"hash/maphash"
@@ -14,7 +13,6 @@ import (
 	"spamgate/blocklist/listfile"
 	"spamgate/blocklist/sender"
 	"spamgate/internal/cli"
-	"spamgate/internal/config"
 	"spamgate/internal/listfiles"
 	"spamgate/internal/setup"
 	"spamgate/internal/term"
@@ -50,16 +48,14 @@ gate to accept the file.`,
   spamgate lists lint --format hosts hosts.txt
   spamgate lists lint --list blocked`,
 	}
-	o.config = cli.ConfigFlag(cmd)
 	cmd.Flags().StringVarP(&o.list, "list", "l", "", "check the files of the list of this `NAME`")
 	cmd.Flags().BoolVar(&o.all, "all", false, "show all unsupported lines")
-	o.formatFlags.add(cmd, listfile.Auto)
-	cmd.Flags().BoolVar(&o.exact, "exact", false, "as in a list with match = \"exact\"")
+	o.formatFlags.add(cmd)
+	o.addMatching(cmd)
 	cmd.Flags().BoolVar(&o.allow, "allow", false, "as in a list with type = \"allow\"")
-	cmd.Flags().BoolVar(&o.allowPublicSuffix, "allow-public-suffix", false, "accept entries such as com and co.uk")
 	o.addPerRecipient(cmd)
 	o.addJSON(cmd)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error { return listsLint(cmd, o, args) }
+	o.runsIf(cmd, func(args []string) bool { return o.list != "" && len(args) == 0 }, func(s *session, args []string) error { return listsLint(s, o, args) })
 	return cmd
 }
 
@@ -86,41 +82,35 @@ const maxLintProblems = 10_000
 
 // lintRun is one run of lint.
 type lintRun struct {
-	cmd     *cobra.Command
+	*session
 	out     *bufio.Writer
 	options listfile.Options
-	json    bool
 	all     bool            // show all unsupported lines
-	list    *listfiles.List // nil: no list's files are checked
+	of      *listfiles.List // nil: no list's files are checked
 	guarded listfiles.Protection
 	bar     *term.FileProgress
 	reports []*lintReport
-
-	removeCopies func() // of lists that this process may not read; may be nil
 }
 
-func listsLint(cmd *cobra.Command, o listsLintOptions, args []string) error {
-	l := &lintRun{cmd: cmd, out: bufio.NewWriter(term.Escape(cmd.OutOrStdout())), json: o.json, all: o.all}
+func listsLint(s *session, o listsLintOptions, args []string) error {
+	l := &lintRun{session: s, out: bufio.NewWriter(term.Escape(s.cmd.OutOrStdout())), all: o.all}
 	var err error
 	switch {
 	case o.list == "" && len(args) == 0:
 		return errors.New("no file: name one or more, - for standard input, or a list with --list NAME")
 	case o.list != "" && len(args) > 0:
 		return errors.New("--list goes without files: it checks those of the list")
-	case o.list != "" && o.formatChanged(cmd) != "":
-		return fmt.Errorf("--%s goes with files: a list is read as the configuration says", o.formatChanged(cmd))
+	case o.list != "" && o.formatChanged(s.cmd) != "":
+		return fmt.Errorf("--%s goes with files: a list is read as the configuration says", o.formatChanged(s.cmd))
 	case o.list != "":
-		args, err = l.ofList(*o.config, o.list)
+		args, err = l.ofList(o.list)
 	default:
 		l.options, err = o.formatFlags.options()
-	}
-	if l.removeCopies != nil {
-		defer l.removeCopies()
 	}
 	if err != nil {
 		return err
 	}
-	l.bar = term.NewFileProgress(cmd.ErrOrStderr(), args...)
+	l.bar = term.NewFileProgress(s.stderr, args...)
 	for _, path := range args {
 		if err := l.file(path); err != nil {
 			return errors.Join(err, l.out.Flush())
@@ -131,37 +121,30 @@ func listsLint(cmd *cobra.Command, o listsLintOptions, args []string) error {
 }
 
 // ofList prepares to check the files of a list with the options of that list.
-func (l *lintRun) ofList(file, name string) ([]string, error) {
-	c, err := config.Load(file)
+func (l *lintRun) ofList(name string) ([]string, error) {
+	list, err := listfiles.Find(l.config, name)
 	if err != nil {
 		return nil, err
 	}
-	l.removeCopies = readInstead(l.cmd.Context(), c)
-	of, err := listfiles.Find(c, name)
-	if err != nil {
+	if l.of, err = listfiles.New(list); err != nil {
 		return nil, err
 	}
-	if l.list, err = listfiles.New(of); err != nil {
-		return nil, err
-	}
-	l.guarded = listfiles.NewProtection(c)
-	l.options = l.list.Options
+	l.guarded = listfiles.NewProtection(l.config)
+	l.options = l.of.Options
 	l.options.Now = 0
-	return l.list.Paths, nil
+	return l.of.Paths, nil
 }
 
 // open opens a file to be checked. A file of a list is opened as a gate opens it.
-func (l *lintRun) open(ctx context.Context, path string) (*listfiles.Input, error) {
-	if l.list != nil {
-		return listfiles.OpenListFile(ctx, setup.Opener(l.list.List), path, l.bar)
+func (l *lintRun) open(path string) (*listfiles.Input, error) {
+	if l.of != nil {
+		return listfiles.OpenListFile(l, setup.Opener(l.of.List), path, l.bar)
 	}
-	return listfiles.OpenInput(ctx, l.cmd.InOrStdin(), path, l.bar)
+	return listfiles.OpenInput(l, l.cmd.InOrStdin(), path, l.bar)
 }
 
 func (l *lintRun) file(path string) error {
-	ctx, stop := cli.Interruptible(l.cmd)
-	defer stop()
-	in, err := l.open(ctx, path)
+	in, err := l.open(path)
 	if err != nil {
 		return err
 	}
@@ -239,8 +222,8 @@ func (l *lintRun) warnings(e listfile.Entry) []problemAt {
 	if domain, ok := coversTenants(e); ok {
 		w = append(w, warning(e, "its customers have names below it", "list theirs, or write @"+domain+" for that name alone"))
 	}
-	if l.list != nil {
-		if why := l.guarded.LeftOut(l.list, e); why.Omitted() {
+	if l.of != nil {
+		if why := l.guarded.LeftOut(l.of, e); why.Omitted() {
 			p := warning(e, why.What(), why.Hint())
 			p.LeftOut = true
 			w = append(w, p)

@@ -34,12 +34,12 @@ type editor interface {
 	Content(ctx context.Context, list string, w io.Writer) error
 }
 
-// editorOf returns the editor of the managed lists.
-func editorOf(c *config.Config, gate local.RunningGate) editor {
-	if gate.Client != nil {
-		return gate.Client
+// editor returns the editor of the managed lists.
+func (s *session) editor() editor {
+	if client := s.gate().Client; client != nil {
+		return client
 	}
-	return direct{managed.New(func() *config.Config { return c }, nil)}
+	return direct{managed.New(func() *config.Config { return s.config }, nil)}
 }
 
 // direct edits managed lists in this process, while no gate runs.
@@ -79,12 +79,10 @@ func (d direct) Content(_ context.Context, list string, w io.Writer) error {
 	return err
 }
 
-// asOwner runs the command again as the owner of the state directory, if no gate runs that
-// would edit a managed list. Ran says that the command has ended.
-func (s *session) asOwner() (ran bool, err error) {
-	gate := local.DialGate(s.config)
-	gate.Close()
-	if gate.Client != nil {
+// asOwner runs the command again as the owner of the state directory, if it edits a managed list
+// and no gate runs that would. Ran says that the command has ended.
+func (s *session) asOwner(managed bool) (ran bool, err error) {
+	if !managed || s.gate().Client != nil {
 		return false, nil
 	}
 	if os.Geteuid() == 0 && os.Getenv("SUDO_USER") == "" { // the audit log is to name root
@@ -135,7 +133,7 @@ func readInstead(ctx context.Context, c *config.Config) (remove func()) {
 
 // options returns the options of an edit of a managed list.
 func (e *edit) options() managed.Options {
-	return managed.Options{DryRun: e.dryRun, Why: e.why, Command: e.command}
+	return managed.Options{DryRun: e.dryRun, Why: e.why, Command: e.cmd.Name()}
 }
 
 // addManaged adds entries to a managed list.
@@ -151,7 +149,7 @@ func (e *edit) addManaged(ctx context.Context, entries []listedit.NewEntry) (add
 			news[i].Until = time.Unix(parsed[i].Until, 0)
 		}
 	}
-	r, err := editorOf(e.config, e.gate).Add(ctx, e.list.Name, news, e.options())
+	r, err := e.editor().Add(ctx, e.list.Name, news, e.options())
 	if err != nil {
 		return nil, false, err
 	}
@@ -193,7 +191,7 @@ func (e *edit) removeManaged(ctx context.Context, entries []listfile.Entry) (lin
 	for i, x := range entries {
 		names[i] = nameOf(x, e.list)
 	}
-	r, err := editorOf(e.config, e.gate).Remove(ctx, e.list.Name, names, e.options())
+	r, err := e.editor().Remove(ctx, e.list.Name, names, e.options())
 	for _, one := range r.Entries {
 		for _, x := range one.Removed {
 			lines = append(lines, x.Line)
@@ -219,7 +217,7 @@ func (e *edit) rewriteManaged(ctx context.Context, change func(old io.ReadSeeker
 
 func (e *edit) tryManaged(ctx context.Context, change func(old io.ReadSeeker, w io.Writer) error) (listedit.Change, error) {
 	done := listedit.Change{File: e.file}
-	editor := editorOf(e.config, e.gate)
+	editor := e.editor()
 	old, err := unnamedFile()
 	if err != nil {
 		return done, err
@@ -237,7 +235,7 @@ func (e *edit) tryManaged(ctx context.Context, change func(old io.ReadSeeker, w 
 	if _, err := old.Seek(0, io.SeekStart); err != nil {
 		return done, err
 	}
-	err = change(old, e.limited(now))
+	err = change(old, now)
 	if errors.Is(err, listedit.ErrUnchanged) {
 		return done, nil
 	}
@@ -251,7 +249,7 @@ func (e *edit) tryManaged(ctx context.Context, change func(old io.ReadSeeker, w 
 	if e.described {
 		what = "" // the gate finds the changed entries
 	}
-	r, err := editor.Replace(ctx, e.list.Name, managed.Replacement{Command: e.command, What: what, Base: hex.EncodeToString(base.Sum(nil)), Content: now}, e.options())
+	r, err := editor.Replace(ctx, e.list.Name, managed.Replacement{Command: e.cmd.Name(), What: what, Base: hex.EncodeToString(base.Sum(nil)), Content: now}, e.options())
 	done.Changed = r.Changed
 	return done, err
 }

@@ -52,7 +52,7 @@ type similarCounts struct {
 // measure probes the filter of the lists on disk with names that no list has: made-up ones, and
 // changed entries.
 func measure(s *session) (*measured, error) {
-	set, lists, err := buildReadOnly(s, s.config, s.stderr)
+	set, lists, err := s.read()
 	if set == nil {
 		return nil, setup.ExplainMissing(s.config, err)
 	}

@@ -20,7 +20,7 @@ import (
 
 type listsMoveOptions struct {
 	listsFlags
-	from, to, reason string
+	from, to string
 }
 
 func newListsMoveCommand() *cobra.Command {
@@ -46,9 +46,7 @@ the error says so.`,
 	cmd.Flags().StringVar(&o.to, "to", "", "the `NAME` of the list where they go (required)")
 	cmd.Flags().StringVar(&o.file, "file", "", "the `FILE` of that list, if it has several\n(default: the first)")
 	o.addFor(cmd, forEntries)
-	cmd.Flags().StringVarP(&o.reason, "reason", "r", "", "why, as `TEXT`, for the audit log")
-	o.addDryRun(cmd)
-	o.addJSON(cmd)
+	o.addChange(cmd, forAudit)
 	o.runs(cmd, func(s *session, args []string) error { return listsMove(s, o, args) })
 	return cmd
 }
@@ -87,8 +85,7 @@ func listsMove(s *session, o listsMoveOptions, args []string) error {
 	if err != nil {
 		return err
 	}
-	found := &removeReport{List: from.Name, Entries: make([]removedEntry, len(entries))}
-	files, err := findEntries(s, from, entries, found)
+	found, err := findAll(s, from, entries)
 	if err != nil {
 		return err
 	}
@@ -96,27 +93,25 @@ func listsMove(s *session, o listsMoveOptions, args []string) error {
 	if err != nil {
 		return err
 	}
-	gate := local.DialGate(s.config)
-	defer gate.Close()
-	o.reason = cmp.Or(strings.TrimSpace(o.reason), fmt.Sprintf("moved from list %s to list %s", from.Name, to.Name))
-	additions, err := s.edit(to, file, o.reason, gate).moveHere(s, moved)
+	s.reason = cmp.Or(strings.TrimSpace(s.reason), fmt.Sprintf("moved from list %s to list %s", from.Name, to.Name))
+	additions, err := s.edit(to, file).moveHere(s, moved)
 	if err != nil {
 		return err
 	}
-	for i, path := range files {
-		if _, err := s.edit(from, path, o.reason, gate).remove(s, entries); err != nil {
-			return stillThere(err, s.dryRun, from, to, entries, files[:i])
+	for i, path := range found.files {
+		if _, err := s.edit(from, path).remove(s, entries); err != nil {
+			return stillThere(err, s.dryRun, from, to, entries, found.files[:i])
 		}
 	}
 	report := &moveReport{From: from.Name, To: to.Name, File: file, DryRun: o.dryRun}
 	for i, a := range additions {
 		a.New.Line = a.Line
-		report.Entries = append(report.Entries, movedEntry{listfiles.NewEntryInfo(to.Name, file, a.New), a.What, meaning(a.New), found.Entries[i].Removed})
+		report.Entries = append(report.Entries, movedEntry{listfiles.NewEntryInfo(to.Name, file, a.New), a.What, meaning(a.New), found.lines[i]})
 	}
 	if !o.dryRun {
-		report.Gate = gate.Rescan(s, from.Name)
+		report.Gate = s.gate().Rescan(s, from.Name)
 		if report.Gate.Error == "" {
-			report.Gate = gate.Rescan(s, to.Name)
+			report.Gate = s.gate().Rescan(s, to.Name)
 		}
 	}
 	return s.printChange(report, report.print)
@@ -149,12 +144,12 @@ func listsToMove(s *session, o listsMoveOptions) (from, to *listfiles.List, err 
 
 // movedEntries returns the entries as the other list writes them, with the comments of
 // their lines. Of several lines of an entry the first comment is taken, and the latest end.
-func movedEntries(s *session, to *listfiles.List, entries []listfile.Entry, found *removeReport) ([]listedit.NewEntry, error) {
+func movedEntries(s *session, to *listfiles.List, entries []listfile.Entry, found *findings) ([]listedit.NewEntry, error) {
 	guarded := listfiles.NewProtection(s.config)
 	moved := make([]listedit.NewEntry, len(entries))
 	var errs []error
 	for i, e := range entries {
-		lines := found.Entries[i].Removed
+		lines := found.lines[i]
 		n := listedit.NewEntry{Text: listedit.Text(e, to.Options), Reason: lines[0].Reason, Note: lines[0].Note, Until: lines[0].Until}
 		for _, line := range lines[1:] {
 			if n.Until != "" && (line.Until == "" || line.Until > n.Until) {
@@ -181,8 +176,7 @@ func movedEntries(s *session, to *listfiles.List, entries []listfile.Entry, foun
 func (e *edit) moveHere(ctx context.Context, entries []listedit.NewEntry) (additions []listedit.Addition, err error) {
 	_, err = e.rewrite(ctx, func(old io.ReadSeeker, w io.Writer) error {
 		var err error
-		additions, err = listedit.Add(old, w, e.list.Options, entries)
-		e.describe(describeAdditions(additions))
+		additions, err = e.addLines(old, w, entries)
 		var conflicts []error
 		for _, a := range additions {
 			conflicts = append(conflicts, e.conflict(a))
@@ -197,13 +191,12 @@ func (e *edit) moveHere(ctx context.Context, entries []listedit.NewEntry) (addit
 
 // conflict returns the error for an entry that the list has otherwise.
 func (e *edit) conflict(a listedit.Addition) error {
-	written := listfiles.Written(a.New)
 	switch a.What {
 	case listedit.Refused:
-		return fmt.Errorf("%s: the exception %s at %s:%d cancels it; remove that first", written, opposite(a.New), term.ShortPath(e.file), a.Was.Line)
+		return e.cancelled(a)
 	case listedit.Updated:
 		return fmt.Errorf("%s is in list %s already, with another comment, at %s:%d%s; remove one of the two",
-			written, e.list.Name, term.ShortPath(e.file), a.Was.Line, term.InBrackets(a.Was.Reason))
+			listfiles.Written(a.New), e.list.Name, term.ShortPath(e.file), a.Was.Line, term.InBrackets(a.Was.Reason))
 	}
 	return nil
 }
@@ -226,10 +219,7 @@ func stillThere(err error, dryRun bool, from, to *listfiles.List, entries []list
 }
 
 func (r *moveReport) print(w io.Writer) {
-	would := ""
-	if r.DryRun {
-		would = "would be "
-	}
+	would := would(r.DryRun)
 	for _, e := range r.Entries {
 		switch e.What {
 		case listedit.Present, listedit.Twice:

@@ -1,8 +1,6 @@
 package lists
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -61,9 +59,7 @@ Exit codes: 0 unpinned; 2 the list is not pinned, or an error.`,
 func newPinCommand(p *pinRun, cmd *cobra.Command) *cobra.Command {
 	var f listsFlags
 	cmd.Args = oneList
-	f.addJSON(cmd)
-	f.addDryRun(cmd)
-	cmd.Flags().StringVarP(&p.why, "reason", "r", "", "`TEXT` for the audit log: why")
+	f.addChange(cmd, forAudit)
 	f.runs(cmd, func(s *session, args []string) error {
 		l, err := listfiles.Find(s.config, args[0])
 		if err != nil {
@@ -85,7 +81,6 @@ type pinRun struct {
 	list  config.List
 	unpin bool
 	to    string
-	why   string
 }
 
 // pinReport is the output of pin and unpin.
@@ -100,25 +95,20 @@ type pinReport struct {
 
 func (r *pinReport) print(w io.Writer) {
 	name := term.ShellWord(r.List)
-	would := ""
-	if r.DryRun {
-		would = "would be "
-	}
+	would := would(r.DryRun)
 	switch {
 	case r.Pinned != nil:
 		fmt.Fprintf(w, "list %s: %spinned at a version with %s\n", r.List, would, text.Count(r.Pinned.Entries, "entry", "entries"))
 		fmt.Fprintf(w, "  changes are held until: spamgate lists unpin %s\n", name)
-	case r.DryRun:
-		fmt.Fprintf(w, "list %s: would be unpinned\n", r.List)
-		fmt.Fprintf(w, "  what would change: spamgate lists diff %s\n", name)
 	default:
-		fmt.Fprintf(w, "list %s: unpinned\n", r.List)
+		fmt.Fprintf(w, "list %s: %sunpinned\n", r.List, would)
+		if r.DryRun {
+			fmt.Fprintf(w, "  what would change: spamgate lists diff %s\n", name)
+		}
 	}
 	switch {
-	case r.DryRun:
-		fmt.Fprintln(w, "dry run: nothing has changed")
-	case r.Gate.Error != "":
-		r.Gate.Print(w)
+	case r.DryRun, r.Gate.Error != "":
+		printOutcome(w, r.DryRun, true, r.Gate)
 	case r.Gate.Running:
 		fmt.Fprintf(w, "live in the running gate, generation %d: %s; %s before\n", r.Gate.Generation,
 			text.Count(r.Entries, "entry", "entries"), text.Number(r.Before))
@@ -128,9 +118,7 @@ func (r *pinReport) print(w io.Writer) {
 }
 
 func (p *pinRun) run() (*pinReport, error) {
-	gate := local.DialGate(p.config)
-	defer gate.Close()
-	pin, live, err := p.find(p, gate)
+	pin, live, err := p.find()
 	if err != nil {
 		return nil, err
 	}
@@ -141,19 +129,15 @@ func (p *pinRun) run() (*pinReport, error) {
 	switch {
 	case p.dryRun:
 		return result, nil
-	case gate.Client != nil:
-		return p.throughGate(p, gate.Client, pin, result)
+	case p.gate().Client != nil:
+		return p.throughGate(p.gate().Client, pin, result)
 	}
-	return p.byHand(p, gate, pin, result)
+	return p.byHand(pin, result)
 }
 
 // find returns the pin that is to be, and the state of the list.
-func (p *pinRun) find(ctx context.Context, gate local.RunningGate) (pin blocklist.Pin, live admin.List, err error) {
-	only := *p.config
-	if gate.Client == nil {
-		only.Lists = []config.List{p.list} // no need to read the others
-	}
-	status, stats, err := askStatus(ctx, &only, p.stderr)
+func (p *pinRun) find() (pin blocklist.Pin, live admin.List, err error) {
+	status, stats, err := p.status(p.list)
 	if err != nil {
 		return pin, live, err
 	}
@@ -163,14 +147,14 @@ func (p *pinRun) find(ctx context.Context, gate local.RunningGate) (pin blocklis
 	}
 	live = lists[0]
 	record := listedit.NewRecord(p.cmd.Name(), p.list.Name, "")
-	pin = blocklist.Pin{Since: record.Time.Truncate(time.Second), Who: record.Person(), Why: p.why, Entries: live.Entries}
-	if l, ok := statsOf(stats, p.list.Name); ok {
-		pin.Sum = l.Sum
+	pin = blocklist.Pin{Since: record.Time.Truncate(time.Second), Who: record.Person(), Why: p.reason, Entries: live.Entries}
+	if len(stats) > 0 {
+		pin.Sum = stats[0].Sum
 	}
 	switch {
 	case p.unpin && live.Pinned == nil:
 		err = fmt.Errorf("list %s: %w", p.list.Name, admin.ErrNotPinned)
-		if gate.Client == nil {
+		if p.gate().Client == nil {
 			if _, unread := store.ReadPin(p.config.State.Dir, p.list.Name); unread != nil {
 				err = unread
 			}
@@ -190,16 +174,16 @@ func (p *pinRun) find(ctx context.Context, gate local.RunningGate) (pin blocklis
 	return pin, live, err
 }
 
-func (p *pinRun) throughGate(ctx context.Context, client *admin.Client, pin blocklist.Pin, result *pinReport) (*pinReport, error) {
+func (p *pinRun) throughGate(client *admin.Client, pin blocklist.Pin, result *pinReport) (*pinReport, error) {
 	var done admin.PinResult
 	var err error
 	if p.unpin {
-		done, err = client.Unpin(ctx, p.list.Name, p.why)
+		done, err = client.Unpin(p, p.list.Name, p.reason)
 	} else {
 		if p.to == "" {
 			pin.Sum = "" // what is live when the gate gets to it
 		}
-		done, err = client.Pin(ctx, p.list.Name, pin.Sum, pin.Entries, p.why)
+		done, err = client.Pin(p, p.list.Name, pin.Sum, pin.Entries, p.reason)
 	}
 	if err != nil {
 		return nil, err
@@ -210,32 +194,23 @@ func (p *pinRun) throughGate(ctx context.Context, client *admin.Client, pin bloc
 }
 
 // byHand pins or unpins the list for the next start.
-func (p *pinRun) byHand(ctx context.Context, gate local.RunningGate, pin blocklist.Pin, result *pinReport) (*pinReport, error) {
+func (p *pinRun) byHand(pin blocklist.Pin, result *pinReport) (*pinReport, error) {
 	if p.list.Fleet {
 		return nil, fmt.Errorf("list %s: %w", p.list.Name, managed.ErrNoFleet)
-	}
-	log := &listedit.Log{Dir: p.config.State.Dir}
-	if err := log.Check(); err != nil {
-		return nil, fmt.Errorf("nothing has changed: %w", err)
 	}
 	lists, err := setup.BlocklistConfig(p.config, nil)
 	if err != nil {
 		return nil, err
 	}
-	record := listedit.NewRecord(p.cmd.Name(), p.list.Name, "")
-	record.Why, record.What = p.why, admin.Unpinned
-	if p.unpin {
-		err = store.UnpinList(lists, p.list.Name)
-	} else {
-		record.What = result.Pinned.What()
-		err = store.PinList(ctx, lists, p.list.Name, pin)
-	}
+	err = p.recorded(p.list.Name, "", func() (string, error) {
+		if p.unpin {
+			return admin.Unpinned, store.UnpinList(lists, p.list.Name)
+		}
+		return result.Pinned.What(), store.PinList(p, lists, p.list.Name, pin)
+	})
 	if err != nil {
 		return nil, err
 	}
-	if err := log.Append(record); err != nil {
-		return nil, errors.Join(errors.New("it is done, but that is not recorded"), err)
-	}
-	result.Gate = gate.Rescan(ctx, "")
+	result.Gate = p.gate().Rescan(p, "")
 	return result, nil
 }

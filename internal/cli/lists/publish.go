@@ -71,17 +71,13 @@ Exit codes: 0 published, or unchanged; 2 an error.`,
 	cmd.Flags().StringVarP(&o.expire, "expires", "e", text.Duration(publish.DefaultExpires), "`TIME` for which a signature is good, such as 36h or 30d;\n0 means for ever")
 	cmd.MarkFlagsMutuallyExclusive("new-key", "to")
 	cmd.MarkFlagsMutuallyExclusive("new-key", "key")
-	o.runs(cmd, func(s *session, args []string) error {
+	o.runsIf(cmd, func([]string) bool { return o.newKey == "" }, func(s *session, args []string) error {
+		if o.newKey != "" {
+			return o.makeKey(s, args)
+		}
 		o.format = cmp.Or(o.format, string(listfile.Plain))
 		return o.publish(s, args)
 	})
-	run := cmd.RunE
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if cmd.Flags().Changed("new-key") { // which needs no configuration
-			return o.makeKey(cmd, args)
-		}
-		return run(cmd, args)
-	}
 	return cmd
 }
 
@@ -91,7 +87,7 @@ type newKeyReport struct {
 	PublicKey string `json:"public_key"` // for those who fetch
 }
 
-func (o *listsPublishOptions) makeKey(cmd *cobra.Command, args []string) error {
+func (o *listsPublishOptions) makeKey(s *session, args []string) error {
 	if len(args) > 0 {
 		return errors.New("--new-key makes a key and publishes no list: leave the list out")
 	}
@@ -103,7 +99,7 @@ func (o *listsPublishOptions) makeKey(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	report := newKeyReport{o.newKey, key.Public().String()}
-	return o.print(cmd, report, func(w io.Writer) {
+	return s.print(report, func(w io.Writer) {
 		fmt.Fprintf(w, "%s: a new secret key\nthose who fetch your lists write, below the url of each:\npublic_key = %q\n", term.ShortPath(report.Key), report.PublicKey)
 	})
 }

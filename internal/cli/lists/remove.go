@@ -20,13 +20,8 @@ import (
 	"spamgate/internal/text"
 )
 
-type listsRemoveOptions struct {
-	listsFlags
-	reason string
-}
-
 func newListsRemoveCommand() *cobra.Command {
-	var o listsRemoveOptions
+	var o listsFlags
 	cmd := &cobra.Command{
 		Use:   "remove ENTRY... | - [--list NAME] [--reason TEXT]",
 		Short: "Remove entries from a list",
@@ -50,10 +45,8 @@ unless the error says so (a list may have several files).`,
 	}
 	cmd.Flags().StringVarP(&o.list, "list", "l", "", "the `NAME` of the list")
 	o.addFor(cmd, forEntries)
-	cmd.Flags().StringVarP(&o.reason, "reason", "r", "", "why, as `TEXT`, for the audit log")
-	o.addDryRun(cmd)
-	o.addJSON(cmd)
-	o.runs(cmd, func(s *session, args []string) error { return listsRemove(s, o, args) })
+	o.addChange(cmd, forAudit)
+	o.runs(cmd, listsRemove)
 	return cmd
 }
 
@@ -74,7 +67,7 @@ type removedEntry struct {
 	More      int                   `json:"more_matching,omitempty"`  // such entries
 }
 
-func listsRemove(s *session, o listsRemoveOptions, args []string) error {
+func listsRemove(s *session, args []string) error {
 	recordEach := fromInput(args)
 	args, err := entriesToRemove(s, args)
 	if err == nil {
@@ -88,51 +81,55 @@ func listsRemove(s *session, o listsRemoveOptions, args []string) error {
 	if err != nil {
 		return err
 	}
-	if list.Managed {
-		if recordEach { // the other process reads them again
-			s.cmd.SetIn(strings.NewReader(strings.Join(args, "\n")))
-		}
-		if ran, err := s.asOwner(); ran || err != nil {
-			return err
-		}
+	if recordEach { // the other process reads them again
+		s.cmd.SetIn(strings.NewReader(strings.Join(args, "\n")))
+	}
+	if ran, err := s.asOwner(list.Managed); ran || err != nil {
+		return err
 	}
 	entries, err := checkEntries(args, list.Options)
 	if err != nil {
 		return err
 	}
-	report := &removeReport{List: list.Name, DryRun: o.dryRun, Entries: make([]removedEntry, len(entries))}
-	files, err := findEntries(s, list, entries, report)
+	found, err := findAll(s, list, entries)
 	if err != nil {
 		return err
 	}
-	gate := local.DialGate(s.config)
-	defer gate.Close()
+	report := &removeReport{List: list.Name, DryRun: s.dryRun}
+	for i, e := range entries {
+		report.Entries = append(report.Entries, removedEntry{Entry: listfiles.Written(e), Removed: found.lines[i]})
+	}
 	var edits []listfiles.Edit
-	for i, file := range files {
-		e := s.edit(list, file, o.reason, gate)
+	for i, file := range found.files {
+		e := s.edit(list, file)
 		e.recordEach = recordEach
 		removed, err := e.remove(s, entries)
 		edits = append(edits, listfiles.Edit{Path: file, Removed: removed})
 		if err != nil {
-			if i > 0 && !o.dryRun {
-				err = fmt.Errorf("%w; changed before that: %s", err, shortenAll(files[:i]))
-			}
-			return err
+			return s.changedBefore(err, found.files[:i])
 		}
 	}
-	if o.dryRun || list.Managed { // the gate has a new index already
+	if s.dryRun || list.Managed { // the gate has a new index already
 		edits = nil
 	}
 	if err := stillCovered(s, list, entries, edits, report); err != nil {
-		if o.dryRun {
+		if s.dryRun {
 			return err
 		}
 		listfiles.RelationsUnknown(s.stderr, err)
 	}
-	if !o.dryRun {
-		report.Gate = gate.Rescan(s, list.Name)
+	if !s.dryRun {
+		report.Gate = s.gate().Rescan(s, list.Name)
 	}
 	return s.printChange(report, report.print)
+}
+
+// changedBefore adds to an error which files were changed before it.
+func (s *session) changedBefore(err error, files []string) error {
+	if len(files) == 0 || s.dryRun {
+		return err
+	}
+	return fmt.Errorf("%w; changed before that: %s", err, shortenAll(files))
 }
 
 // remove removes the entries from one file, and returns the lines that they had.
@@ -186,11 +183,11 @@ func listToRemoveFrom(s *session, args []string, fromInput bool) (*listfiles.Lis
 			continue
 		}
 		valid = true
-		some, err := hasSome(s, at, entries)
+		found, err := find(s, at, entries)
 		if err != nil {
 			return nil, err
 		}
-		if some {
+		if len(found.files) > 0 {
 			having = append(having, at)
 		}
 	}
@@ -222,22 +219,6 @@ func searchedNames(s *session) []string {
 	})
 }
 
-// hasSome reports whether one of the entries is in the list.
-func hasSome(s *session, l *listfiles.List, entries []listfile.Entry) (bool, error) {
-	for _, file := range l.Paths {
-		removals, err := findIn(s, l, file, entries)
-		if err != nil {
-			return false, err
-		}
-		for _, r := range removals {
-			if len(r.Removed) > 0 {
-				return true, nil
-			}
-		}
-	}
-	return false, nil
-}
-
 // findIn finds the entries in one file.
 func findIn(s *session, l *listfiles.List, file string, entries []listfile.Entry) ([]listedit.Removal, error) {
 	f, err := setup.Opener(l.List).Open(file)
@@ -256,9 +237,15 @@ func findIn(s *session, l *listfiles.List, file string, entries []listfile.Entry
 	return removals, nil
 }
 
-// findEntries adds the entries to the report and returns the files that have any. A missing
-// entry is an error.
-func findEntries(s *session, l *listfiles.List, entries []listfile.Entry, report *removeReport) (files []string, err error) {
+// findings are the lines of a list that have some entries.
+type findings struct {
+	lines [][]listfiles.EntryInfo // of each entry
+	files []string                // that have any
+}
+
+// find finds the entries in the files of a list.
+func find(s *session, l *listfiles.List, entries []listfile.Entry) (*findings, error) {
+	f := &findings{lines: make([][]listfiles.EntryInfo, len(entries))}
 	for _, file := range l.Paths {
 		removals, err := findIn(s, l, file, entries)
 		if err != nil {
@@ -266,24 +253,31 @@ func findEntries(s *session, l *listfiles.List, entries []listfile.Entry, report
 		}
 		has := false
 		for i, r := range removals {
-			entry := &report.Entries[i]
-			entry.Entry = listfiles.Written(r.Entry)
 			for _, e := range r.Removed {
-				entry.Removed = append(entry.Removed, listfiles.NewEntryInfo(l.Name, file, e))
+				f.lines[i] = append(f.lines[i], listfiles.NewEntryInfo(l.Name, file, e))
 				has = true
 			}
 		}
 		if has {
-			files = append(files, file)
+			f.files = append(f.files, file)
 		}
+	}
+	return f, nil
+}
+
+// findAll is find with an error if an entry is missing.
+func findAll(s *session, l *listfiles.List, entries []listfile.Entry) (*findings, error) {
+	f, err := find(s, l, entries)
+	if err != nil {
+		return nil, err
 	}
 	var missing []listfile.Entry
-	for i, e := range report.Entries {
-		if len(e.Removed) == 0 {
-			missing = append(missing, entries[i])
+	for i, e := range entries {
+		if len(f.lines[i]) == 0 {
+			missing = append(missing, e)
 		}
 	}
-	return files, notListed(s, l, missing)
+	return f, notListed(s, l, missing)
 }
 
 // notListed returns an error for entries that are not in the list, with what to do instead,
@@ -399,21 +393,12 @@ func stillCovered(s *session, l *listfiles.List, entries []listfile.Entry, edits
 }
 
 func (r *removeReport) print(w io.Writer) {
-	would := ""
-	if r.DryRun {
-		would = "would be "
-	}
+	would := would(r.DryRun)
 	for _, e := range r.Entries {
 		for _, at := range e.Removed {
 			fmt.Fprintf(w, "%s: %sremoved from list %s, %s:%d%s\n", e.Entry, would, r.List, term.ShortPath(at.File), at.Line, term.InBrackets(at.Reason))
 		}
-		for i, at := range e.CoveredBy {
-			if i == maxCovered {
-				fmt.Fprintf(w, "  and by %d more\n", len(e.CoveredBy)-i)
-				break
-			}
-			fmt.Fprintf(w, "  still covered by %s\n", at)
-		}
+		printCovering(w, "still", e.CoveredBy)
 		for _, at := range e.Within {
 			fmt.Fprintf(w, "  some senders are still matched by %s\n", at)
 		}

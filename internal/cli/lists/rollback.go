@@ -1,7 +1,6 @@
 package lists
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -48,11 +47,9 @@ Exit codes: 0 restored; 2 there is no such version, or an error.`,
 		Args: oneList,
 	}
 	var f listsFlags
-	f.addJSON(cmd)
-	f.addDryRun(cmd)
+	f.addChange(cmd, forAudit)
 	r := &rollback{}
 	cmd.Flags().StringVar(&r.to, "to", "", "the `VERSION` to restore; its beginning is enough")
-	cmd.Flags().StringVarP(&r.why, "reason", "r", "", "`TEXT` for the audit log: why")
 	only := cmd.Flags().Bool("list-versions", false, "list the stored versions, and change nothing")
 	cmd.MarkFlagsMutuallyExclusive("to", "list-versions")
 	f.runs(cmd, func(s *session, args []string) error {
@@ -61,10 +58,8 @@ Exit codes: 0 restored; 2 there is no such version, or an error.`,
 			return err
 		}
 		r.session = s
-		if l.Managed {
-			if ran, err := s.asOwner(); ran || err != nil {
-				return err
-			}
+		if ran, err := s.asOwner(l.Managed); ran || err != nil {
+			return err
 		}
 		if err := r.load(l); err != nil {
 			return listfiles.WithAuthority(err, listfiles.WhoOwns)
@@ -72,7 +67,7 @@ Exit codes: 0 restored; 2 there is no such version, or an error.`,
 		if *only {
 			return r.printVersions()
 		}
-		result, err := r.run(s)
+		result, err := r.run()
 		if err != nil {
 			return listfiles.WithAuthority(err, listfiles.WhoOwns)
 		}
@@ -84,8 +79,7 @@ Exit codes: 0 restored; 2 there is no such version, or an error.`,
 // rollback is one run of rollback.
 type rollback struct {
 	*session
-	to  string
-	why string
+	to string
 
 	target   *listfiles.List
 	versions []store.VersionInfo // the newest first
@@ -259,8 +253,8 @@ func (r *rollbackResult) printDrops(w io.Writer) {
 
 // drops returns the edits that going back to a version takes back. That they cannot be told is not
 // a reason to refuse.
-func (r *rollback) drops(ctx context.Context, gate local.RunningGate, v store.VersionInfo) []managed.Change {
-	drops, err := managed.Drops(ctx, editorOf(r.config, gate).Changes, r.target.Name, v.Time)
+func (r *rollback) drops(v store.VersionInfo) []managed.Change {
+	drops, err := managed.Drops(r, r.editor().Changes, r.target.Name, v.Time)
 	if err != nil {
 		fmt.Fprintf(r.stderr, "spamgate: which edits it takes back is not known: %v\n", err)
 	}
@@ -284,13 +278,10 @@ func (r *rollback) mustName(v store.VersionInfo, steps []rollbackStep) error {
 }
 
 // run restores a version.
-func (r *rollback) run(ctx context.Context) (*rollbackResult, error) {
+func (r *rollback) run() (*rollbackResult, error) {
 	v, err := r.choose()
 	if err != nil {
 		return nil, err
-	}
-	if r.target.Managed {
-		return r.runManaged(ctx, v)
 	}
 	steps, err := r.plan(v)
 	if err == nil {
@@ -299,30 +290,38 @@ func (r *rollback) run(ctx context.Context) (*rollbackResult, error) {
 	if err != nil {
 		return nil, err
 	}
-	gate := local.DialGate(r.config)
-	defer gate.Close()
-	result := &rollbackResult{List: r.target.Name, Version: v.ID, Time: v.Time.UTC(), Entries: v.Entries, DryRun: r.dryRun, URL: setup.FetchSource(r.target.List).ShownURL()}
-	result.Old = r.newest(func(sum string) bool { return sum == r.now })
-	result.Again = r.newest(func(sum string) bool { return sum != v.Sum })
-	result.Drops = r.drops(ctx, gate, v)
-	files := rollbackFiles{rollback: r, version: v, gate: gate}
-	putBack := func() error { return files.do(ctx, steps) }
-	if r.target.URL != "" && !r.dryRun {
-		err = fetch.ReplaceCopy(setup.FetchSource(r.target.List), putBack)
-	} else {
-		err = putBack()
+	result := &rollbackResult{
+		List: r.target.Name, Version: v.ID, Time: v.Time.UTC(), Entries: v.Entries, DryRun: r.dryRun, Steps: steps,
+		Old:   r.newest(func(sum string) bool { return sum == r.now }),
+		Again: r.newest(func(sum string) bool { return sum != v.Sum }),
+		Drops: r.drops(v),
 	}
-	if err != nil {
+	if r.target.URL != "" {
+		result.URL = setup.FetchSource(r.target.List).ShownURL()
+	}
+	if err := r.putBack(v, steps); err != nil {
 		return nil, err
 	}
-	result.Steps = steps
 	for _, s := range steps {
 		result.Files = append(result.Files, s.File)
 	}
 	if !r.dryRun {
-		result.Gate = gate.Rescan(ctx, r.target.Name)
+		result.Gate = r.gate().Rescan(r, r.target.Name)
 	}
 	return result, nil
+}
+
+// putBack makes the files of the list those of a version.
+func (r *rollback) putBack(v store.VersionInfo, steps []rollbackStep) error {
+	files := rollbackFiles{rollback: r, version: v}
+	switch {
+	case r.target.Managed:
+		_, err := r.editor().Rollback(r, r.target.Name, v.ID, managed.Options{DryRun: r.dryRun, Why: r.reason})
+		return err
+	case r.target.URL != "" && !r.dryRun:
+		return fetch.ReplaceCopy(setup.FetchSource(r.target.List), func() error { return files.do(r, steps) })
+	}
+	return files.do(r, steps)
 }
 
 // newest returns the ID of the newest stored version whose sum satisfies such, or "".
@@ -333,6 +332,19 @@ func (r *rollback) newest(such func(sum string) bool) string {
 		}
 	}
 	return ""
+}
+
+// loadManaged finds the stored versions of a managed list.
+func (r *rollback) loadManaged() error {
+	versions, err := r.editor().Versions(r, r.target.Name)
+	for _, v := range versions {
+		r.versions = append(r.versions, store.VersionInfo{ID: v.ID, Time: v.Time, Entries: v.Entries, Sum: v.Sum, Files: []string{r.target.Copy}, Bytes: v.Bytes})
+		if v.OnDisk {
+			r.now = v.Sum
+		}
+	}
+	r.target.Paths = []string{r.target.Copy}
+	return err
 }
 
 func shortenAll(paths []string) string {

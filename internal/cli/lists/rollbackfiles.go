@@ -12,7 +12,6 @@ import (
 
 	"spamgate/blocklist/store"
 	"spamgate/internal/atomicfile"
-	"spamgate/internal/cli/local"
 	"spamgate/internal/listedit"
 	"spamgate/internal/setup"
 	"spamgate/internal/term"
@@ -27,7 +26,6 @@ import (
 type rollbackFiles struct {
 	*rollback
 	version store.VersionInfo
-	gate    local.RunningGate
 	undo    []func() error
 }
 
@@ -45,7 +43,7 @@ func (f *rollbackFiles) do(ctx context.Context, steps []rollbackStep) error {
 		if f.dryRun {
 			return nil
 		}
-		f.edit(f.target, "", f.why, f.gate).acceptSum(ctx, f.version.Sum)
+		f.edit(f.target, "").acceptSum(ctx, f.version.Sum)
 		for _, s := range renames {
 			if err := f.rename(ctx, s); err != nil {
 				return err
@@ -79,7 +77,7 @@ func (f *rollbackFiles) write(ctx context.Context, steps []rollbackStep, then fu
 		return then()
 	}
 	s := steps[0]
-	e := f.edit(f.target, s.File, f.why, f.gate)
+	e := f.edit(f.target, s.File)
 	e.create = s.What == stepCreate
 	prepared := false
 	e.before = func() error {
@@ -154,9 +152,9 @@ func (f *rollbackFiles) rename(ctx context.Context, s rollbackStep) error {
 		return err
 	}
 	f.undo = append(f.undo, func() error { return renameNew(to, from) })
-	e := f.edit(f.target, s.File, f.why, f.gate)
-	e.record = listedit.NewRecord(e.command, f.target.Name, s.File)
-	e.record.Why, e.record.What = f.why, fmt.Sprintf("renamed %s to %s to put version %s back", filepath.Base(from), filepath.Base(to), f.version.ID)
+	e := f.edit(f.target, s.File)
+	e.record = listedit.NewRecord(e.cmd.Name(), f.target.Name, s.File)
+	e.record.Why, e.record.What = e.why, fmt.Sprintf("renamed %s to %s to put version %s back", filepath.Base(from), filepath.Base(to), f.version.ID)
 	return e.writeRecord(ctx)
 }
 

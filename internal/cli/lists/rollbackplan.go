@@ -57,6 +57,9 @@ func (s rollbackStep) String() string {
 // plan returns what is to be done so that the list's files are those of a version. It changes
 // nothing.
 func (r *rollback) plan(v store.VersionInfo) ([]rollbackStep, error) {
+	if r.target.Managed {
+		return []rollbackStep{{File: r.target.Copy, What: stepWrite}}, nil
+	}
 	var steps []rollbackStep
 	placed := map[string]string{}
 	for i, kept := range v.Files {

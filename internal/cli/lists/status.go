@@ -71,7 +71,7 @@ Exit codes: 0 success; 2 an error, or no gate runs and a list cannot be read.`,
 				return err
 			}
 		}
-		s, unread, err := askStatus(run, c, run.stderr)
+		s, unread, err := run.status()
 		if err != nil {
 			return err
 		}
@@ -102,54 +102,46 @@ func notPermitted(shown []admin.List, read []blocklist.ListStats) error {
 	return nil
 }
 
-// askStatus asks the running gate for its status. If none runs, it reads the lists and
-// returns their statistics as well.
-func askStatus(ctx context.Context, c *config.Config, stderr io.Writer) (s admin.Status, read []blocklist.ListStats, err error) {
-	gate := local.DialGate(c)
-	defer gate.Close()
-	if gate.Client != nil {
-		s, err = gate.Client.Status(ctx)
+// status asks the running gate for its status. If none runs, it reads the lists, or only some of
+// them, and returns their statistics as well.
+func (run *session) status(only ...config.List) (s admin.Status, read []blocklist.ListStats, err error) {
+	if client := run.gate().Client; client != nil {
+		s, err = client.Status(run)
 		return s, nil, err
 	}
-	set, lists, err := buildReadOnly(ctx, c, stderr)
-	if ctx.Err() != nil {
-		return s, nil, context.Cause(ctx)
+	c := *run.config
+	if only != nil {
+		c.Lists = only
+	}
+	set, lists, err := run.read(only...)
+	if run.Err() != nil {
+		return s, nil, context.Cause(run)
 	}
 	if set == nil && len(lists) == 0 {
 		return s, nil, err
 	}
 	stats := blocklist.SetStats{Lists: lists} // of lists that cannot be used: what is wrong stands there
 	if set != nil {
-		if err := set.Probe(ctx, 0); err != nil {
+		if err := set.Probe(run, 0); err != nil {
 			return s, nil, err
 		}
 		stats = set.Stats()
 	}
-	s = report.Status(c, stats)
+	s = report.Status(&c, stats)
 	s.From = admin.FromDisk
-	report.AddFetched(c, &s)
-	files, err := setup.ReadRecipients(c)
+	report.AddFetched(&c, &s)
+	files, err := setup.ReadRecipients(&c)
 	if err != nil {
 		return s, nil, err
 	}
 	s.Recipients = report.Recipients(files)
-	if gate.Err != nil {
-		s.Unasked = gate.Err.Error()
+	if err := run.gate().Err; err != nil {
+		s.Unasked = err.Error()
 	}
 	if set != nil {
-		addHits(c, set, &s)
+		addHits(&c, set, &s)
 	}
 	return s, stats.Lists, nil
-}
-
-// buildReadOnly reads the lists as a start would, and writes nothing.
-func buildReadOnly(ctx context.Context, c *config.Config, stderr io.Writer) (*blocklist.Set, []blocklist.ListStats, error) {
-	b, err := setup.BlocklistConfig(c, nil)
-	if err != nil {
-		return nil, nil, err
-	}
-	b.ReadOnly = true
-	return local.BuildSet(ctx, b, stderr)
 }
 
 // addHits adds the hits of today that a gate has stored.

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"spamgate/blocklist/listfile"
-	"spamgate/internal/cli/local"
 	"spamgate/internal/listcompare"
 	"spamgate/internal/listedit"
 	"spamgate/internal/listfiles"
@@ -49,22 +48,15 @@ type superfluousFile struct {
 // change removes the entries from the files, and has the gate read the changed lists. The answer
 // is of the first that is not live, if there is one.
 func (c *comparison) change(files []*superfluousFile) error {
-	gate := local.DialGate(c.config)
-	defer gate.Close()
-	for i, f := range files {
-		if err := c.changeFile(f, gate); err != nil {
-			if i > 0 {
-				var changed []string
-				for _, f := range files[:i] {
-					changed = append(changed, f.path)
-				}
-				err = fmt.Errorf("from %s: %w; changed before that: %s", term.ShortPath(f.path), err, shortenAll(changed))
-			}
-			return err
+	var changed []string
+	for _, f := range files {
+		if err := c.changeFile(f); err != nil {
+			return c.changedBefore(err, changed)
 		}
+		changed = append(changed, f.path)
 	}
 	for _, f := range files {
-		if c.report.Gate = gate.Rescan(c, f.list.Name); c.report.Gate.Error != "" {
+		if c.report.Gate = c.gate().Rescan(c, f.list.Name); c.report.Gate.Error != "" {
 			break
 		}
 	}
@@ -74,7 +66,7 @@ func (c *comparison) change(files []*superfluousFile) error {
 // checkLive returns an error unless what is on disk is what serves: decisions could change
 // otherwise.
 func (c *comparison) checkLive() error {
-	status, _, err := askStatus(c, c.config, c.stderr)
+	status, _, err := c.status()
 	if err != nil {
 		return err
 	}
@@ -187,8 +179,8 @@ func (c *comparison) findIn(scan *listfiles.Scan, i, n int, path string) (*super
 }
 
 // changeFile removes the entries from one file.
-func (c *comparison) changeFile(f *superfluousFile, gate local.RunningGate) error {
-	e := c.edit(f.list, f.path, c.why, gate)
+func (c *comparison) changeFile(f *superfluousFile) error {
+	e := c.edit(f.list, f.path)
 	splice := listedit.Splice{Remove: map[int]bool{}, Empty: listedit.NoEntries}
 	for _, one := range f.entries {
 		splice.Remove[one.Line] = true

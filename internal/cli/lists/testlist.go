@@ -2,7 +2,6 @@ package lists
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -54,21 +53,14 @@ Exit codes: 0 no message would have been blocked; 1 some would; 2 an error.`,
 		Example: `  spamgate lists test new.txt --against /var/log/mail.log
   spamgate lists test hosts.txt --format hosts --against senders.txt --json
   journalctl -u postfix --since -7d | spamgate lists test new.txt --against -`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return errors.New("name one list file, or one list of the configuration")
-			}
-			return nil
-		},
+		Args: oneArgument("list file, or one list of the configuration"),
 	}
-	o.config = cli.ConfigFlag(cmd)
 	cmd.Flags().StringVarP(&o.against, "against", "a", "", "the `LOG`, or addresses (required)")
 	cmd.Flags().IntVar(&o.top, "top", 10, "show the first `N` entries and senders")
-	o.formatFlags.add(cmd, "auto")
-	cmd.Flags().BoolVar(&o.exact, "exact", false, "as in a list with match = \"exact\"")
-	cmd.Flags().BoolVar(&o.allowPublicSuffix, "allow-public-suffix", false, "accept entries such as com and co.uk")
+	o.formatFlags.add(cmd)
+	o.addMatching(cmd)
 	o.addJSON(cmd)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error { return listsTest(cmd, o, args[0]) }
+	o.runsIf(cmd, func([]string) bool { return false }, func(s *session, args []string) error { return listsTest(s, o, args[0]) })
 	return cmd
 }
 
@@ -110,7 +102,7 @@ type listTest struct {
 	failed  error
 }
 
-func listsTest(cmd *cobra.Command, o listsTestOptions, path string) error {
+func listsTest(s *session, o listsTestOptions, path string) error {
 	if o.against == "" {
 		return errors.New("nothing to test against: give a log or addresses with --against, as in --against /var/log/mail.log")
 	}
@@ -120,19 +112,17 @@ func listsTest(cmd *cobra.Command, o listsTestOptions, path string) error {
 	if o.top < 0 {
 		return fmt.Errorf("--top %d: want 0 or more", o.top)
 	}
-	ctx, stop := cli.Interruptible(cmd)
-	defer stop()
-	tested, protect, err := listToTest(cmd, path, o)
+	tested, protect, err := listToTest(s.cmd, path, o)
 	if err != nil {
 		return err
 	}
-	set, err := setOf(ctx, path, tested, protect, cmd.ErrOrStderr())
+	set, err := setOf(s, path, tested, protect)
 	if err != nil {
 		return err
 	}
-	bar := term.NewFileProgress(cmd.ErrOrStderr(), o.against)
+	bar := term.NewFileProgress(s.stderr, o.against)
 	defer bar.Finish()
-	in, err := listfiles.OpenInput(ctx, cmd.InOrStdin(), o.against, bar)
+	in, err := listfiles.OpenInput(s, s.cmd.InOrStdin(), o.against, bar)
 	if err != nil {
 		return fmt.Errorf("--against: %w", err)
 	}
@@ -148,7 +138,7 @@ func listsTest(cmd *cobra.Command, o listsTestOptions, path string) error {
 		return fmt.Errorf("%s: no sender in %s: want lines with from=<user@example.com>, as Postfix, OpenSMTPD and spamgate log them, Exim's lines with <=, or addresses, one a line%s",
 			in.Path, text.Count(senders.Lines, "line", "lines"), hiddenHint(senders.Hidden))
 	}
-	return t.finish(cmd, o)
+	return t.finish(s, o.top)
 }
 
 func hiddenHint(hidden int) string {
@@ -170,7 +160,7 @@ func listToTest(cmd *cobra.Command, name string, f listsTestOptions) (tested sto
 		return tested, nil, err
 	}
 	if _, err := os.Stat(name); errors.Is(err, fs.ErrNotExist) {
-		c, failed := config.Load(*f.config)
+		c, failed := config.Load(cmd.Flag("config").Value.String())
 		switch {
 		case errors.Is(failed, fs.ErrNotExist):
 			return tested, nil, fmt.Errorf("%w; give a list file, or the name of a list with its configuration in --config", err)
@@ -214,12 +204,12 @@ func listToTest(cmd *cobra.Command, name string, f listsTestOptions) (tested sto
 }
 
 // setOf builds a Set of one list.
-func setOf(ctx context.Context, path string, tested store.List, protect []string, stderr io.Writer) (*blocklist.Set, error) {
-	set, stats, err := local.BuildSet(ctx, store.Config{
+func setOf(s *session, path string, tested store.List, protect []string) (*blocklist.Set, error) {
+	set, stats, err := local.BuildSet(s, store.Config{
 		Lists:   []store.List{tested},
 		Protect: protect,
 		Filter:  blocklist.Filter{Kind: "sized", Family: "double"},
-	}, stderr)
+	}, s.stderr)
 	if err != nil {
 		if len(stats) == 1 && stats[0].Err != nil {
 			err = stats[0].Err
@@ -228,7 +218,7 @@ func setOf(ctx context.Context, path string, tested store.List, protect []string
 	}
 	for _, l := range stats {
 		if l.Invalid > 0 {
-			fmt.Fprintf(stderr, "spamgate: %s: %s skipped; see spamgate lists lint\n", path, text.Count(l.Invalid, "invalid line", "invalid lines"))
+			fmt.Fprintf(s.stderr, "spamgate: %s: %s skipped; see spamgate lists lint\n", path, text.Count(l.Invalid, "invalid line", "invalid lines"))
 		}
 	}
 	return set, nil
@@ -261,15 +251,15 @@ func (t *listTest) message(a sender.Address) {
 	t.senders[text].Messages++
 }
 
-func (t *listTest) finish(cmd *cobra.Command, o listsTestOptions) error {
+func (t *listTest) finish(s *session, top int) error {
 	r := &t.report
 	r.Senders = len(t.senders)
 	r.Entries, r.Top = []topEntry{}, []topOne{}
 	for _, e := range t.entries {
 		r.Entries = append(r.Entries, *e)
 	}
-	for _, s := range t.senders {
-		r.Top = append(r.Top, *s)
+	for _, one := range t.senders {
+		r.Top = append(r.Top, *one)
 	}
 	slices.SortFunc(r.Entries, func(a, b topEntry) int {
 		return cmp.Or(cmp.Compare(b.Messages, a.Messages), cmp.Compare(a.Line, b.Line))
@@ -277,8 +267,8 @@ func (t *listTest) finish(cmd *cobra.Command, o listsTestOptions) error {
 	slices.SortFunc(r.Top, func(a, b topOne) int {
 		return cmp.Or(cmp.Compare(b.Messages, a.Messages), cmp.Compare(a.Sender, b.Sender))
 	})
-	r.Entries, r.Top = r.Entries[:min(len(r.Entries), o.top)], r.Top[:min(len(r.Top), o.top)]
-	err := o.print(cmd, r, func(w io.Writer) { r.print(w, len(t.entries)) })
+	r.Entries, r.Top = r.Entries[:min(len(r.Entries), top)], r.Top[:min(len(r.Top), top)]
+	err := s.print(r, func(w io.Writer) { r.print(w, len(t.entries)) })
 	if err == nil && r.Blocked > 0 {
 		err = cli.ErrNo
 	}

@@ -1,7 +1,6 @@
 package lists
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -33,17 +32,10 @@ can be undone for as long as the audit log has it.
 Exit codes: 0 undone; 2 an error, and nothing has changed.`,
 		Example: `  spamgate lists changes --entry spam.example
   spamgate lists undo kn3evtzg36cihmxn --reason "it was the wrong domain"`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return errors.New("name one change; spamgate lists changes shows them")
-			}
-			return nil
-		},
+		Args: oneArgument("change; spamgate lists changes shows them"),
 	}
-	why := cmd.Flags().StringP("reason", "r", "", "why, as `TEXT`, for the audit log")
-	o.addDryRun(cmd)
-	o.addJSON(cmd)
-	o.runs(cmd, func(s *session, args []string) error { return listsUndo(s, args[0], *why) })
+	o.addChange(cmd, forAudit)
+	o.runs(cmd, func(s *session, args []string) error { return listsUndo(s, args[0]) })
 	return cmd
 }
 
@@ -53,19 +45,17 @@ type undoReport struct {
 	Gate *local.Answer `json:"gate,omitempty"`
 }
 
-func listsUndo(s *session, change, why string) error {
-	if ran, err := s.asOwner(); ran || err != nil {
+func listsUndo(s *session, change string) error {
+	if ran, err := s.asOwner(true); ran || err != nil {
 		return err
 	}
-	gate := local.DialGate(s.config)
-	defer gate.Close()
-	r, err := editorOf(s.config, gate).Undo(s, change, managed.Options{DryRun: s.dryRun, Why: why})
+	r, err := s.editor().Undo(s, change, managed.Options{DryRun: s.dryRun, Why: s.reason})
 	if err != nil {
 		return listfiles.WithAuthority(err, listfiles.WhoServes)
 	}
 	report := &undoReport{Result: r}
 	if !s.dryRun {
-		report.Gate = gate.Rescan(s, r.List)
+		report.Gate = s.gate().Rescan(s, r.List)
 	}
 	return s.printChange(report, report.print)
 }
@@ -75,11 +65,7 @@ const mostStays = 20
 
 // printCommand prints what became of the entries of a command.
 func (r *undoReport) printCommand(w io.Writer) {
-	as := "as before"
-	if r.DryRun {
-		as = "would be as before"
-	}
-	fmt.Fprintf(w, "list %s: %s %s\n", r.List, text.Count(r.Undone, "entry", "entries"), as)
+	fmt.Fprintf(w, "list %s: %s %sas before\n", r.List, text.Count(r.Undone, "entry", "entries"), would(r.DryRun))
 	if r.Stay > 0 {
 		fmt.Fprintf(w, "  %d stay:\n", r.Stay)
 		for _, e := range r.Entries[:min(r.Stay, mostStays, len(r.Entries))] {
@@ -89,20 +75,19 @@ func (r *undoReport) printCommand(w io.Writer) {
 			fmt.Fprintf(w, "    and %d more\n", more)
 		}
 	}
-	printOutcome(w, r.DryRun, r.Changed, r.Gate)
 }
 
 func (r *undoReport) print(w io.Writer) {
 	if r.Undone > 0 {
 		r.printCommand(w)
-		return
+		r.Entries = nil
+	}
+	is := "is"
+	if r.DryRun {
+		is = "would be"
 	}
 	for _, e := range r.Entries {
-		done := "its change is undone"
-		if r.DryRun {
-			done = "its change would be undone"
-		}
-		fmt.Fprintf(w, "%s in list %s: %s\n", e.Text(), r.List, done)
+		fmt.Fprintf(w, "%s in list %s: its change %s undone\n", e.Text(), r.List, is)
 		for _, line := range e.Now {
 			term.PrintWrapped(w, "  now: ", line)
 		}

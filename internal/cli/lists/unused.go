@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"slices"
 	"time"
@@ -17,8 +16,6 @@ import (
 	"spamgate/blocklist/hits"
 	"spamgate/internal/admin"
 	"spamgate/internal/cli"
-	"spamgate/internal/cli/local"
-	"spamgate/internal/config"
 	"spamgate/internal/listfiles"
 	"spamgate/internal/report"
 	"spamgate/internal/setup"
@@ -69,8 +66,8 @@ the fleet have answered; 2 not known, or an error.`,
 				return err
 			}
 		}
-		u := &unusedRun{config: s.config, json: f.json, here: *here, out: bufio.NewWriter(term.Escape(s.cmd.OutOrStdout())), stderr: s.stderr}
-		err = u.run(s, args, day)
+		u := &unusedRun{session: s, here: *here, out: bufio.NewWriter(term.Escape(s.cmd.OutOrStdout()))}
+		err = u.run(args, day)
 		if err := errors.Join(err, u.out.Flush()); err != nil || !u.incomplete {
 			return err
 		}
@@ -93,11 +90,9 @@ func parseSince(s string, now time.Time) (time.Time, error) {
 
 // unusedRun is one run of unused.
 type unusedRun struct {
-	config *config.Config
-	json   bool
-	here   bool // of this gate alone
-	out    *bufio.Writer
-	stderr io.Writer
+	*session
+	here bool // of this gate alone
+	out  *bufio.Writer
 
 	incomplete bool // a gate of the fleet has not answered
 }
@@ -105,14 +100,13 @@ type unusedRun struct {
 // unusedSource returns the unused entries of a list, from the gate or from disk.
 type unusedSource func(ctx context.Context, list string, since time.Time, here bool, begin func(admin.UnusedHeader) error, each func(admin.UnusedEntry) error) (admin.UnusedEnd, error)
 
-func (u *unusedRun) run(ctx context.Context, names []string, since time.Time) error {
-	ask, from, end, err := unusedFrom(ctx, u.config, u.stderr)
+func (u *unusedRun) run(names []string, since time.Time) error {
+	ask, from, err := unusedFrom(u.session)
 	if err != nil {
 		return err
 	}
-	defer end()
 	for _, name := range names {
-		if err := u.list(ctx, ask, from, name, since); err != nil {
+		if err := u.printList(ask, from, name, since); err != nil {
 			return err
 		}
 	}
@@ -121,19 +115,19 @@ func (u *unusedRun) run(ctx context.Context, names []string, since time.Time) er
 
 // unusedFrom returns the source of unused entries: the running gate, or else what the last
 // gate stored on disk.
-func unusedFrom(ctx context.Context, c *config.Config, stderr io.Writer) (ask unusedSource, from string, end func(), err error) {
-	gate := local.DialGate(c)
+func unusedFrom(s *session) (ask unusedSource, from string, err error) {
+	c, gate := s.config, s.gate()
 	if gate.Client != nil {
-		return gate.Client.Unused, "the running gate", gate.Close, nil
+		return gate.Client.Unused, "the running gate", nil
 	}
-	gate.Warn(stderr)
+	gate.Warn(s.stderr)
 	from = "no gate is running: what the last one has recorded"
 	if gate.Err != nil {
 		from = "what a gate has recorded on disk"
 	}
-	set, _, err := buildReadOnly(ctx, c, stderr)
+	set, _, err := s.read()
 	if err != nil {
-		return nil, "", nil, err
+		return nil, "", err
 	}
 	key, _ := report.HitsKey(set)
 	ask = func(ctx context.Context, name string, since time.Time, _ bool, begin func(admin.UnusedHeader) error, each func(admin.UnusedEntry) error) (admin.UnusedEnd, error) {
@@ -151,7 +145,7 @@ func unusedFrom(ctx context.Context, c *config.Config, stderr io.Writer) (ask un
 		}
 		return report.UnusedEntries(ctx, set, report.Unused{List: name, Since: since, Known: kept}, begin, each)
 	}
-	return ask, from, func() {}, nil
+	return ask, from, nil
 }
 
 // maxSorted bounds the entries that are sorted by file and line before they are printed.
@@ -164,8 +158,8 @@ type unusedLine struct {
 	admin.UnusedEntry
 }
 
-// list prints the entries of one list.
-func (u *unusedRun) list(ctx context.Context, ask unusedSource, from, name string, since time.Time) error {
+// printList prints the entries of one list.
+func (u *unusedRun) printList(ask unusedSource, from, name string, since time.Time) error {
 	var waiting []admin.UnusedEntry
 	sorted := true
 	flush := func() error {
@@ -173,7 +167,7 @@ func (u *unusedRun) list(ctx context.Context, ask unusedSource, from, name strin
 			return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line))
 		})
 		for _, e := range waiting {
-			if err := u.print(name, e); err != nil {
+			if err := u.printEntry(name, e); err != nil {
 				return err
 			}
 		}
@@ -181,7 +175,7 @@ func (u *unusedRun) list(ctx context.Context, ask unusedSource, from, name strin
 		return nil
 	}
 	var asked *admin.UnusedFleet
-	end, err := ask(ctx, name, since, u.here,
+	end, err := ask(u, name, since, u.here,
 		func(h admin.UnusedHeader) error {
 			if asked = h.Fleet; asked == nil && u.shared(name) {
 				return fmt.Errorf("list %s: the other gates of the fleet were not asked, since no gate runs here, or one of an older version: --here is about this gate alone", name)
@@ -193,7 +187,7 @@ func (u *unusedRun) list(ctx context.Context, ask unusedSource, from, name strin
 		},
 		func(e admin.UnusedEntry) error {
 			if !sorted {
-				return u.print(name, e)
+				return u.printEntry(name, e)
 			}
 			if waiting = append(waiting, e); len(waiting) < maxSorted {
 				return nil
@@ -256,7 +250,7 @@ func fleetAnswered(f *admin.UnusedFleet) string {
 	return said + "."
 }
 
-func (u *unusedRun) print(list string, e admin.UnusedEntry) error {
+func (u *unusedRun) printEntry(list string, e admin.UnusedEntry) error {
 	if u.json {
 		j := json.NewEncoder(u.out)
 		j.SetEscapeHTML(false)
