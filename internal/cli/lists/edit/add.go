@@ -179,8 +179,8 @@ func (e *entryEdit) add(ctx context.Context, entries []listedit.NewEntry) (*addR
 		}
 		listfiles.RelationsUnknown(e.Stderr, err)
 	}
-	if changed && !e.DryRun {
-		report.Gate = e.Gate().Rescan(ctx, e.List.Name)
+	if changed {
+		report.Gate = e.Rescan(e.List.Name)
 	}
 	return report, nil
 }

@@ -178,8 +178,8 @@ func (i *importRun) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if change.Changed && !i.DryRun {
-		i.report.Gate = i.Gate().Rescan(ctx, i.List.Name)
+	if change.Changed {
+		i.report.Gate = i.Rescan(i.List.Name)
 	}
 	return nil
 }

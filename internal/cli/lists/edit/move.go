@@ -109,11 +109,8 @@ func listsMove(s *session.Session, o listsMoveOptions, args []string) error {
 		a.New.Line = a.Line
 		report.Entries = append(report.Entries, movedEntry{listfiles.NewEntryInfo(to.Name, file, a.New), a.What, meaning(a.New), found.lines[i]})
 	}
-	if !o.DryRun {
-		report.Gate = s.Gate().Rescan(s, from.Name)
-		if report.Gate.Error == "" {
-			report.Gate = s.Gate().Rescan(s, to.Name)
-		}
+	if report.Gate = s.Rescan(from.Name); report.Gate != nil && report.Gate.Error == "" {
+		report.Gate = s.Rescan(to.Name)
 	}
 	return s.PrintChange(report, report.print)
 }

@@ -119,9 +119,7 @@ func listsRemove(s *session.Session, args []string) error {
 		}
 		listfiles.RelationsUnknown(s.Stderr, err)
 	}
-	if !s.DryRun {
-		report.Gate = s.Gate().Rescan(s, list.Name)
-	}
+	report.Gate = s.Rescan(list.Name)
 	return s.PrintChange(report, report.print)
 }
 

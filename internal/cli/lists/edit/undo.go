@@ -55,9 +55,7 @@ func listsUndo(s *session.Session, change string) error {
 		return listfiles.WithAuthority(err, listfiles.WhoServes)
 	}
 	report := &undoReport{Result: r}
-	if !s.DryRun {
-		report.Gate = s.Gate().Rescan(s, r.List)
-	}
+	report.Gate = s.Rescan(r.List)
 	return s.PrintChange(report, report.print)
 }
 

@@ -2,8 +2,6 @@ package look
 
 import (
 	"bufio"
-	"bytes"
-	"compress/gzip"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"spamgate/blocklist/listfile"
 	"spamgate/blocklist/sender"
 )
 
@@ -35,12 +34,13 @@ const maxLogLine = 1 << 20
 
 // read calls each with every message's sender.
 func (s *senderReader) read(in io.Reader, each func(sender.Address)) error {
-	in, err := unzipped(in)
+	content, _, err := listfile.Unpack(in, 0)
 	if err != nil {
 		return err
 	}
+	defer content.Close()
 	s.seen = map[string]struct{}{}
-	lines := bufio.NewScanner(in)
+	lines := bufio.NewScanner(content)
 	lines.Buffer(nil, maxLogLine)
 	for lines.Scan() {
 		s.Lines++
@@ -71,15 +71,6 @@ func (s *senderReader) read(in io.Reader, each func(sender.Address)) error {
 		return fmt.Errorf("line %d: %w", s.Lines+1, err)
 	}
 	return nil
-}
-
-// unzipped unpacks what gzip has packed, as old logs are.
-func unzipped(in io.Reader) (io.Reader, error) {
-	buffered := bufio.NewReaderSize(in, 64<<10)
-	if start, _ := buffered.Peek(2); !bytes.Equal(start, []byte("\x1f\x8b")) {
-		return buffered, nil
-	}
-	return gzip.NewReader(buffered)
 }
 
 // again reports whether a message was met before.

@@ -78,6 +78,14 @@ func (s *Session) Gate() *local.RunningGate {
 	return s.dialled
 }
 
+// Rescan has the running gate read a list that was changed. Of a dry run there is no answer.
+func (s *Session) Rescan(list string) *local.Answer {
+	if s.DryRun {
+		return nil
+	}
+	return s.Gate().Rescan(s, list)
+}
+
 func (s *Session) Close() {
 	if s.dialled != nil {
 		s.dialled.Close()

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"slices"
 	"strings"
 
 	"spamgate/blocklist/listfile"
@@ -40,22 +39,10 @@ func HowToWrite(c *config.Config) string {
 // or the only one of it that can be changed and has entries for recipients or for all.
 func WritableList(c *config.Config, name, kind string, perRecipient bool) (*listfiles.List, error) {
 	if name == "" {
-		name = defaultList(c, kind, perRecipient)
-	}
-	if name == "" {
-		var able []config.List
-		for _, l := range c.Lists {
-			if at := (&listfiles.List{List: l}); at.Writable() && l.Type == kind && l.PerRecipient == perRecipient {
-				able = append(able, l)
-			}
+		var err error
+		if name, err = defaultList(c, kind, perRecipient); err != nil {
+			return nil, err
 		}
-		switch {
-		case len(able) == 0 && perRecipient:
-			return nil, fmt.Errorf("which list? To change entries for recipients, %s", HowToSide(c))
-		case len(able) != 1:
-			return nil, fmt.Errorf("which list? %s", HowToWrite(c))
-		}
-		name = able[0].Name
 	}
 	l, err := listfiles.Find(c, name)
 	if err != nil {
@@ -111,12 +98,24 @@ func FileToEdit(l *listfiles.List, name string) (string, error) {
 	return "", fmt.Errorf("%s is no file of list %s; it has %s", name, l.Name, strings.Join(shown, ", "))
 }
 
-// defaultList returns the list of a type to which entries go if none is named; "" if none is
-// the default.
-func defaultList(c *config.Config, kind string, perRecipient bool) string {
-	i := slices.IndexFunc(c.Lists, func(l config.List) bool { return l.Default && l.Type == kind && l.PerRecipient == perRecipient })
-	if i < 0 {
-		return ""
+// defaultList returns the list of a type to which entries go if none is named.
+func defaultList(c *config.Config, kind string, perRecipient bool) (string, error) {
+	var able []string
+	for _, l := range c.Lists {
+		at := &listfiles.List{List: l}
+		switch {
+		case l.Type != kind || l.PerRecipient != perRecipient:
+		case l.Default:
+			return l.Name, nil
+		case at.Writable():
+			able = append(able, l.Name)
+		}
 	}
-	return c.Lists[i].Name
+	switch {
+	case len(able) == 0 && perRecipient:
+		return "", fmt.Errorf("which list? To change entries for recipients, %s", HowToSide(c))
+	case len(able) != 1:
+		return "", fmt.Errorf("which list? %s", HowToWrite(c))
+	}
+	return able[0], nil
 }

@@ -1,6 +1,7 @@
 package versions
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -77,42 +78,36 @@ type changesQuery struct {
 	entries managed.Mentions // of Entry
 }
 
+// errMore says that changes may be missing.
+var errMore = errors.New("not all logs could be read, so there may be more")
+
 // readChanges reads the audit log and what was rotated away of it.
 func readChanges(s *session.Session, q changesQuery) ([]listedit.Record, error) {
-	log := listedit.Log{Dir: s.Config.State.Dir}
-	files, err := log.Files()
-	if errors.Is(err, fs.ErrNotExist) {
-		err = nil // nothing was changed yet
-	}
-	if errors.Is(err, fs.ErrPermission) {
-		return changesOfGate(s, q, err)
-	}
-	if err != nil {
-		return nil, err
-	}
 	records := []listedit.Record{}
-	incomplete := false
-	for _, name := range files {
-		err := log.Read(s, name, func(r listedit.Record) {
-			if q.Wants(&r) && q.entries.In(&r) {
-				records = append(records, r)
-			}
-		}, func(line int, what error) {
-			fmt.Fprintf(term.Escape(s.Stderr), "spamgate: %s:%d: skipped, since it is not a record: %v\n", name, line, what)
-		})
-		if s.Err() != nil || errors.Is(err, fs.ErrPermission) {
-			return nil, err
+	var denied error
+	log := listedit.Log{Dir: s.Config.State.Dir}
+	complete, err := log.Newest(s, listedit.Search{Since: q.Since, Found: func(r listedit.Record) bool {
+		if q.Wants(&r) && q.entries.In(&r) {
+			records = append(records, r)
 		}
-		if err != nil {
-			incomplete = true
-			fmt.Fprintf(term.Escape(s.Stderr), "spamgate: not read, or not to its end: %v\n", err)
+		return true
+	}, Skipped: func(name string, what error) {
+		if errors.Is(what, fs.ErrPermission) {
+			denied = what
 		}
+		fmt.Fprintf(term.Escape(s.Stderr), "spamgate: %s: skipped: %v\n", name, what)
+	}})
+	switch {
+	case errors.Is(err, fs.ErrPermission):
+		return changesOfGate(s, q, err)
+	case err != nil || denied != nil:
+		return nil, cmp.Or(err, denied)
+	case !complete:
+		err = errMore
 	}
-	slices.SortStableFunc(records, func(a, b listedit.Record) int { return a.Time.Compare(b.Time) })
-	if incomplete {
-		return records, errors.New("not all logs could be read, so there may be more")
-	}
-	return records, nil
+	slices.SortStableFunc(records, func(a, b listedit.Record) int { return b.Time.Compare(a.Time) })
+	slices.Reverse(records)
+	return records, err
 }
 
 // changesOfGate asks the running gate for what the audit log has, if this process may not read
@@ -137,7 +132,7 @@ func changesOfGate(s *session.Session, q changesQuery, unreadable error) ([]list
 		}
 		slices.Reverse(records)
 		if page.Incomplete {
-			return records, errors.New("not all logs could be read, so there may be more")
+			return records, errMore
 		}
 		return records, nil
 	}

@@ -306,9 +306,7 @@ func (r *rollback) run() (*rollbackResult, error) {
 	for _, s := range steps {
 		result.Files = append(result.Files, s.File)
 	}
-	if !r.DryRun {
-		result.Gate = r.Gate().Rescan(r, r.target.Name)
-	}
+	result.Gate = r.Rescan(r.target.Name)
 	return result, nil
 }
 
