@@ -39,15 +39,12 @@ func printListDetails(w io.Writer, l *admin.List) {
 	for _, f := range l.Files {
 		line("file", "%s, %s, changed %s (%s ago)", term.ShortPath(f.Path), term.ByteSize(f.Bytes), session.Clock(f.Modified), term.Age(time.Since(f.Modified)))
 	}
-	line("entries", "%s%s", text.Number(l.Entries), counts([]amount{
-		{l.Exceptions, "exception", "exceptions"}, {l.Duplicates, "duplicate", "duplicates"},
-	}))
-	line("left out", "%s%s", text.Count(l.Invalid, "invalid line", "invalid lines"), counts([]amount{
-		{l.Unsupported, "unsupported", "unsupported"},
-		{l.Protected, "covers a protected name", "cover a protected name"},
-		{l.Disallowed, "disallowed in a list from a URL", "disallowed in a list from a URL"},
-		{l.Expired, "expired", "expired"},
-	}))
+	line("entries", "%s%s", text.Number(l.Entries), session.Also(l.Exceptions, "exception", "exceptions")+
+		session.Also(l.Duplicates, "duplicate", "duplicates"))
+	line("left out", "%s%s", text.Count(l.Invalid, "invalid line", "invalid lines"), session.Also(l.Unsupported, "unsupported", "unsupported")+
+		session.Also(l.Protected, "covers a protected name", "cover a protected name")+
+		session.Also(l.Disallowed, "disallowed in a list from a URL", "disallowed in a list from a URL")+
+		session.Also(l.Expired, "expired", "expired"))
 	for _, p := range l.Problems {
 		hint := ""
 		if p.Hint != "" {
@@ -114,23 +111,6 @@ func printPublished(line func(label, format string, args ...any), p *admin.Publi
 	if p.Error != "" {
 		line("not published", "%s", p.Error)
 	}
-}
-
-// amount is a number of things.
-type amount struct {
-	n         int
-	one, many string
-}
-
-// counts formats the counts that are not zero, each after a comma.
-func counts(all []amount) string {
-	var s string
-	for _, c := range all {
-		if c.n > 0 {
-			s += ", " + text.Count(c.n, c.one, c.many)
-		}
-	}
-	return s
 }
 
 // conditions says when the entries of a list count, or "" if they always do.

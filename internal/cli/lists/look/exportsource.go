@@ -18,7 +18,6 @@ import (
 	"spamgate/internal/listfiles"
 	"spamgate/internal/setup"
 	"spamgate/internal/term"
-	"spamgate/internal/text"
 )
 
 // exportSource is what export writes: an index, in the order of the list's lines.
@@ -168,22 +167,11 @@ func (e *exportSource) sayLeftOut(w io.Writer) {
 			fmt.Fprintln(term.Escape(w), session.NewProblemAt(p.File, p.Problem))
 		}
 	}
-	var counts []string
-	for _, c := range []struct {
-		n         int
-		one, many string
-	}{
-		{e.stats.Protected, "protected", "protected"},
-		{e.stats.Disallowed, "<> or name@ from a URL", "<> or name@ from a URL"},
-		{e.stats.Expired, "expired", "expired"},
-		{e.stats.Invalid, "invalid", "invalid"},
-	} {
-		if c.n > 0 {
-			counts = append(counts, text.Count(c.n, c.one, c.many))
-		}
-	}
-	if counts != nil {
+	if counts := session.Also(e.stats.Protected, "protected", "protected") +
+		session.Also(e.stats.Disallowed, "<> or name@ from a URL", "<> or name@ from a URL") +
+		session.Also(e.stats.Expired, "expired", "expired") +
+		session.Also(e.stats.Invalid, "invalid", "invalid"); counts != "" {
 		fmt.Fprintf(w, "list %s: not written, as the gate leaves it out: %s; --all writes all that is valid,\nspamgate lists lint --list %s shows the rest\n",
-			e.list.Name, strings.Join(counts, ", "), term.ShellWord(e.list.Name))
+			e.list.Name, strings.TrimPrefix(counts, ", "), term.ShellWord(e.list.Name))
 	}
 }

@@ -242,17 +242,9 @@ func (l *lintRun) summary(r *lintReport) error {
 	if r.hidden > 0 {
 		fmt.Fprintf(l.out, "%s: %s; --all shows them\n", term.ShortPath(r.File), text.Count(r.hidden, "more unsupported line", "more unsupported lines"))
 	}
-	fmt.Fprintf(l.out, "%s: %s", term.ShortPath(r.File), r.Describe())
-	if r.Exceptions > 0 {
-		fmt.Fprintf(l.out, ", %s among the entries", text.Count(r.Exceptions, "exception", "exceptions"))
-	}
-	if r.Warnings > 0 {
-		fmt.Fprintf(l.out, ", %s", text.Count(r.Warnings, "warning", "warnings"))
-	}
-	if r.LeftOut > 0 {
-		fmt.Fprintf(l.out, ", %s left out", text.Count(r.LeftOut, "entry", "entries"))
-	}
-	fmt.Fprintln(l.out)
+	fmt.Fprintf(l.out, "%s: %s%s\n", term.ShortPath(r.File), r.Describe(), session.Also(r.Exceptions, "exception among the entries", "exceptions among the entries")+
+		session.Also(r.Warnings, "warning", "warnings")+
+		session.Also(r.LeftOut, "entry left out", "entries left out"))
 	for _, note := range r.Notes {
 		fmt.Fprintf(l.out, "%s: %s\n", term.ShortPath(r.File), note)
 	}

@@ -137,19 +137,11 @@ func (r ReadReport) Describe() string {
 		format += " in " + r.Packed
 	}
 	s := fmt.Sprintf("%s; %s", format, text.Count(r.Entries, "entry", "entries"))
-	if r.Invalid > 0 {
-		s += ", " + text.Count(r.Invalid, "invalid line", "invalid lines")
-	}
-	if r.Unsupported > 0 {
-		s += ", " + text.Count(r.Unsupported, "unsupported line", "unsupported lines")
-	}
+	s += Also(r.Invalid, "invalid line", "invalid lines") + Also(r.Unsupported, "unsupported line", "unsupported lines")
 	if r.Unread > 0 {
 		s += fmt.Sprintf(" (%s)", text.Count(r.Unread, "exception that cannot be read", "exceptions that cannot be read"))
 	}
-	if r.Expired > 0 {
-		s += ", " + text.Count(r.Expired, "entry whose time is over", "entries whose time is over")
-	}
-	return s
+	return s + Also(r.Expired, "entry whose time is over", "entries whose time is over")
 }
 
 // RefusedBecause returns why a gate would refuse the file, or "". Like the guard of the
@@ -171,4 +163,12 @@ func Warning(e listfile.Entry, what, hint string) ProblemAt {
 func CoversTenants(e listfile.Entry) (domain string, ok bool) {
 	domain = strings.TrimPrefix(e.Key, "*.")
 	return domain, (e.Kind == sender.KindDomain || e.Kind == sender.KindSubdomains) && listfile.HasTenants(domain)
+}
+
+// Also returns a number of things after a comma, or "" if there are none.
+func Also(n int, one, many string) string {
+	if n == 0 {
+		return ""
+	}
+	return ", " + text.Count(n, one, many)
 }
