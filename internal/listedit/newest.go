@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"slices"
@@ -25,6 +26,10 @@ type Search struct {
 
 	// Found is called with each record, until it returns false.
 	Found func(Record) bool
+
+	// Skipped, if not nil, is called with the name of a log and what is wrong with a line that is
+	// not a record, or with the log.
+	Skipped func(name string, what error)
 }
 
 const (
@@ -56,7 +61,7 @@ func (l *Log) Newest(ctx context.Context, s Search) (complete bool, err error) {
 	complete = true
 	left := int64(maxSearch)
 	for _, name := range names {
-		err := l.backwards(ctx, name, &left, s.line)
+		err := l.backwards(ctx, name, &left, func(line []byte) error { return s.line(name, line) })
 		switch {
 		case errors.Is(err, errEnough):
 			return complete, nil
@@ -66,6 +71,7 @@ func (l *Log) Newest(ctx context.Context, s Search) (complete bool, err error) {
 			return false, nil
 		case err != nil:
 			complete = false
+			s.skip(name, err)
 		}
 	}
 	return complete, nil
@@ -94,18 +100,29 @@ func (l *Log) byAge(since time.Time) ([]string, error) {
 	return names, nil
 }
 
-// line looks at one line.
-func (s *Search) line(text []byte) error {
+func (s *Search) skip(name string, what error) {
+	if s.Skipped != nil {
+		s.Skipped(name, what)
+	}
+}
+
+// line looks at one line of a log.
+func (s *Search) line(name string, text []byte) error {
 	if s.Line != nil && !s.Line(text) {
 		return nil
 	}
 	var r Record
 	err := json.Unmarshal(text, &r)
 	if torn := bytes.LastIndex(text, []byte(`{"time":`)); err != nil && torn > 0 {
-		err = json.Unmarshal(text[torn:], &r)
+		s.skip(name, fmt.Errorf("a line's first %d bytes are not a record: %w", torn, err))
+		err = json.Unmarshal(text[torn:], &r) // a loss of power cut the line before
+	}
+	if err == nil && (r.Time.IsZero() || r.Command == "") {
+		err = errors.New("it has no time or no command")
 	}
 	switch {
-	case err != nil || r.Time.IsZero() || r.Command == "":
+	case err != nil:
+		s.skip(name, fmt.Errorf("a line is not a record: %w", err))
 		return nil
 	case r.Time.Before(s.Since.Add(-clockSteps)):
 		return errEnough

@@ -117,9 +117,14 @@ func TestRecordFirst(t *testing.T) {
 	o.Record.Edits = []Edit{{ID: "one", Entry: "b.example", Words: "added b.example"}}
 	whats := func() (all []string) {
 		t.Helper()
-		if err := log.Read(context.Background(), LogName, func(r Record) { all = append(all, r.Command+" "+r.What+" "+r.Undoes) }, func(n int, what error) { t.Errorf("line %d: %v", n, what) }); err != nil {
+		_, err := log.Newest(context.Background(), Search{Found: func(r Record) bool {
+			all = append(all, r.Command+" "+r.What+" "+r.Undoes)
+			return true
+		}, Skipped: func(name string, what error) { t.Errorf("%s: %v", name, what) }})
+		if err != nil {
 			t.Fatal(err)
 		}
+		slices.Reverse(all)
 		return all
 	}
 	edit := func(during func()) error {

@@ -1,11 +1,6 @@
 package listedit
 
 import (
-	"bufio"
-	"bytes"
-	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -32,45 +27,3 @@ func (l *Log) Files() ([]string, error) {
 
 // maxRecord bounds a line of the log.
 const maxRecord = 16 << 20
-
-// Read calls record for each record of one of the Files, and broken for lines that are not
-// records, which count from 1.
-func (l *Log) Read(ctx context.Context, name string, record func(Record), broken func(line int, what error)) error {
-	file, err := atomicfile.In(l.Dir).Open(name)
-	if err != nil {
-		return fmt.Errorf("audit log: %w", err)
-	}
-	defer file.Close()
-	content, err := rotated.Unpack(name, stoppable{ctx, file})
-	if err != nil {
-		return fmt.Errorf("audit log: %s: %w", name, err)
-	}
-	defer content.Close()
-	lines := bufio.NewScanner(content)
-	lines.Buffer(nil, maxRecord)
-	for n := 1; lines.Scan(); n++ {
-		text := bytes.TrimSpace(lines.Bytes())
-		if len(text) == 0 {
-			continue
-		}
-		var r Record
-		err := json.Unmarshal(text, &r)
-		if torn := bytes.LastIndex(text, []byte(`{"time":`)); err != nil && torn > 0 {
-			broken(n, fmt.Errorf("its first %d bytes: %w", torn, err))
-			err = json.Unmarshal(text[torn:], &r) // a loss of power cut the line before
-		}
-		switch {
-		case err != nil:
-			broken(n, err)
-		case r.Time.IsZero() || r.Command == "":
-			broken(n, errors.New("it has no time or no command"))
-		default:
-			r.Time = r.Time.UTC()
-			record(r)
-		}
-	}
-	if err := lines.Err(); err != nil {
-		return fmt.Errorf("audit log: %s: %w", name, err)
-	}
-	return nil
-}

@@ -103,7 +103,7 @@ func (e *Editor) Changes(ctx context.Context, q ChangesQuery) (ChangesPage, erro
 		}
 		c := newChange(r, undone)
 		c.Cursor = at
-		if !q.wants(&r) || !entry.In(&r) || q.Want != nil && !q.Want(c) {
+		if !q.Wants(&r) || !entry.In(&r) || q.Want != nil && !q.Want(c) {
 			return true
 		}
 		if len(page.Changes) == q.Limit {
@@ -166,8 +166,8 @@ func (c *cursor) of(r *listedit.Record) string {
 	return strconv.FormatInt(r.Time.UnixNano(), 36) + "." + strconv.Itoa(c.n)
 }
 
-// wants reports whether a record is wanted, apart from its entry.
-func (q *ChangesQuery) wants(r *listedit.Record) bool {
+// Wants reports whether a record is wanted, apart from its entry.
+func (q *ChangesQuery) Wants(r *listedit.Record) bool {
 	return (q.List == "" || r.List == q.List) && !r.Time.Before(q.Since) && (q.By == "" || MadeBy(r, q.By))
 }
 

@@ -122,7 +122,7 @@ func FuzzDifference(f *testing.F) {
 		if changed == nil {
 			return
 		}
-		names := func(text string) map[string]*entryLines {
+		names := func(text string) map[string]EntryChange {
 			found, _, err := linesByEntry([]byte(text), listfile.Options{})
 			if err != nil {
 				t.Skip(err)
@@ -132,12 +132,12 @@ func FuzzDifference(f *testing.F) {
 		was, now := names(before), names(after)
 		partWas, partNow := names(string(changed.before)), names(string(changed.after))
 		for name := range was {
-			if now[name] == nil && partWas[name] == nil {
+			if now[name].After == nil && partWas[name].After == nil {
 				t.Errorf("%q to %q: %s is gone, and not in %q", before, after, name, changed.before)
 			}
 		}
 		for name := range now {
-			if was[name] == nil && partNow[name] == nil {
+			if was[name].After == nil && partNow[name].After == nil {
 				t.Errorf("%q to %q: %s is new, and not in %q", before, after, name, changed.after)
 			}
 		}

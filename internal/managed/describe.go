@@ -24,32 +24,24 @@ func (e *edit) describe(changed *texts) error {
 		}
 		return nil
 	}
-	was, _, err := linesByEntry(changed.before, e.list.Options)
+	entries, err := Compare(changed.before, changed.after, e.list.Options)
 	if err != nil {
 		return err
 	}
-	now, order, err := linesByEntry(changed.after, e.list.Options)
-	if err != nil {
-		return err
-	}
-	var gone []string
-	for name := range was {
-		if now[name] == nil {
-			gone = append(gone, name)
-		}
-	}
-	slices.Sort(gone)
-	names := slices.DeleteFunc(append(order, gone...), func(name string) bool { return slices.Equal(was[name].texts(), now[name].texts()) })
 	what := r.What
-	if len(names) > maxEdits {
+	if len(entries) > maxEdits {
 		e.kept = new(keptEdits)
 	}
-	for _, name := range names {
-		if err := e.compare(name, was[name].texts(), now[name].texts()); err != nil {
+	for _, c := range entries {
+		one := listedit.Edit{Before: c.Before, After: c.After}
+		if e.kept == nil {
+			one.Words = c.String()
+		}
+		if _, err := e.changeOrKeep(c.Entry, one); err != nil {
 			return err
 		}
 	}
-	switch n := len(names); {
+	switch n := len(entries); {
 	case n > maxEdits && what == "":
 		r.What = "changed " + text.Count(n, "entry", "entries")
 	case n > maxEdits:
@@ -61,58 +53,67 @@ func (e *edit) describe(changed *texts) error {
 	return nil
 }
 
-// compare adds the change of an entry, whose lines have changed.
-func (e *edit) compare(name string, was, now []string) error {
-	line, what := "", listedit.Added
-	switch {
-	case now == nil:
-		line, what = was[0], Removed
-	case was != nil:
-		line, what = now[0], listedit.Updated
-	default:
-		line = now[0]
-	}
-	x, ok := listfile.ParseLine(line, e.list.Options)
-	switch {
-	case !ok:
-		return fmt.Errorf("the line %q cannot be read alone", line)
-	case what == Removed:
-		what += " " + name
-	case e.kept == nil:
-		what = listfiles.Described(what, x)
-	}
-	_, err := e.changeOrKeep(x, listedit.Edit{Before: was, After: now, Words: what})
-	return err
+// EntryChange is an entry whose lines are others in a new text.
+type EntryChange struct {
+	Entry         listfile.Entry // as the new text has it, or else the old one
+	Before, After []string       // its lines
 }
 
-// entryLines are the lines of one entry.
-type entryLines struct{ lines []string }
-
-// texts returns the lines; nil without the entry.
-func (e *entryLines) texts() []string {
-	if e == nil {
-		return nil
+// String says what becomes of the entry.
+func (c EntryChange) String() string {
+	switch {
+	case c.After == nil:
+		return Removed + " " + listfiles.Written(c.Entry)
+	case c.Before == nil:
+		return listfiles.Described(listedit.Added, c.Entry)
 	}
-	return e.lines
+	return listfiles.Described(listedit.Updated, c.Entry)
 }
 
-// linesByEntry returns the lines of each entry in a text, and the entries in their order.
-func linesByEntry(content []byte, o listfile.Options) (entries map[string]*entryLines, order []string, err error) {
+// Compare returns the entries whose lines differ in two texts of a list: those of the new text in its
+// order, and then those that it lacks.
+func Compare(before, after []byte, o listfile.Options) ([]EntryChange, error) {
+	was, gone, err := linesByEntry(before, o)
+	if err != nil {
+		return nil, err
+	}
+	now, order, err := linesByEntry(after, o)
+	if err != nil {
+		return nil, err
+	}
+	gone = slices.DeleteFunc(gone, func(name string) bool { return now[name].After != nil })
+	slices.Sort(gone)
+	var changes []EntryChange
+	for _, name := range append(order, gone...) {
+		c := now[name]
+		if c.After == nil {
+			c.Entry = was[name].Entry
+		}
+		if c.Before = was[name].After; !slices.Equal(c.Before, c.After) {
+			changes = append(changes, c)
+		}
+	}
+	return changes, nil
+}
+
+// linesByEntry returns each entry of a text with its lines, as After, and the names of the entries in
+// their order.
+func linesByEntry(content []byte, o listfile.Options) (entries map[string]EntryChange, order []string, err error) {
 	o.Format, o.Now = listfile.Plain, 1
 	lines := strings.Split(strings.TrimPrefix(string(content), "\ufeff"), "\n")
-	entries = map[string]*entryLines{}
+	entries = map[string]EntryChange{}
 	for e, err := range listfile.NewReader(bytes.NewReader(content), o).All() {
 		if err != nil {
 			return nil, nil, fmt.Errorf("the new content: %w", err)
 		}
 		name := strings.Clone(listfiles.Written(e))
-		one := entries[name]
-		if one == nil {
-			one = &entryLines{}
-			entries[name] = one
+		one, ok := entries[name]
+		if !ok {
+			one.Entry = e
 			order = append(order, name)
 		}
-		one.lines = append(one.lines, strings.TrimSuffix(lines[e.Line-1], "\r"))
+		one.After = append(one.After, strings.TrimSuffix(lines[e.Line-1], "\r"))
+		entries[name] = one
 	}
 	return entries, order, nil
 }

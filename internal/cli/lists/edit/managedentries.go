@@ -1,0 +1,79 @@
+package edit
+
+import (
+	"context"
+	"time"
+
+	"spamgate/blocklist/listfile"
+	"spamgate/internal/cli/lists/session"
+	"spamgate/internal/listedit"
+	"spamgate/internal/listfiles"
+	"spamgate/internal/managed"
+)
+
+// entryEdit is a change of some entries of a list.
+type entryEdit struct{ *session.Edit }
+
+// addManaged adds entries to a managed list.
+func (e *entryEdit) addManaged(ctx context.Context, entries []listedit.NewEntry) (additions []listedit.Addition, changed bool, err error) {
+	news := make([]managed.NewEntry, len(entries))
+	parsed := make([]listfile.Entry, len(entries))
+	for i, n := range entries {
+		if parsed[i], err = n.Parse(e.List.Options); err != nil {
+			return nil, false, err
+		}
+		news[i] = managed.NewEntry{Name: nameOf(parsed[i], e.List), Reason: n.Reason, Note: n.Note}
+		if parsed[i].Until != 0 {
+			news[i].Until = time.Unix(parsed[i].Until, 0)
+		}
+	}
+	r, err := e.Editor().Add(ctx, e.List.Name, news, e.Options())
+	if err != nil {
+		return nil, false, err
+	}
+	for i, one := range r.Entries {
+		additions = append(additions, addition(parsed[i], one))
+	}
+	return additions, r.Changed, nil
+}
+
+// nameOf returns an entry as a list is told it.
+func nameOf(x listfile.Entry, l *listfiles.List) managed.Name {
+	one := l.Options
+	one.PerRecipient = false
+	n := managed.Name{Entry: listedit.Text(listfile.Entry{Key: x.Key, Kind: x.Kind, Exception: x.Exception}, one)}
+	if x.For != "" {
+		n.For = listedit.Text(listfile.Entry{Key: x.For, Kind: listedit.KindOf(x.For)}, one)
+	}
+	return n
+}
+
+// addition returns what became of an entry, in the words of package listedit.
+func addition(x listfile.Entry, one managed.Outcome) listedit.Addition {
+	a := listedit.Addition{New: x, What: one.What, Line: one.Line, Extra: make([]int, one.Repeated), Covered: make([]listfile.Entry, len(one.Covered))}
+	if was := one.Was; was != nil {
+		a.Was = &listfile.Entry{Key: x.Key, Kind: x.Kind, For: x.For, Line: was.Line, Reason: was.Reason, Note: was.Note}
+		if until, err := time.Parse(time.RFC3339, was.Until); err == nil {
+			a.Was.Until = until.Unix()
+		}
+	}
+	if one.Opposite != nil {
+		a.Opposite = &listfile.Entry{Line: one.Opposite.Line}
+	}
+	return a
+}
+
+// removeManaged removes entries from a managed list, and returns the lines that they had.
+func (e *entryEdit) removeManaged(ctx context.Context, entries []listfile.Entry) (lines []int, err error) {
+	names := make([]managed.Name, len(entries))
+	for i, x := range entries {
+		names[i] = nameOf(x, e.List)
+	}
+	r, err := e.Editor().Remove(ctx, e.List.Name, names, e.Options())
+	for _, one := range r.Entries {
+		for _, x := range one.Removed {
+			lines = append(lines, x.Line)
+		}
+	}
+	return lines, err
+}
