@@ -63,7 +63,8 @@ the file. Durations are in quotes, with a unit: ` + "`\"500ms\"`, `\"30s\"`, `\"
 | see which values count, and from which line | ` + "`spamgate config show --config FILE`" + ` |
 | get a file with all keys and what they do | ` + "`spamgate config show --defaults --explain`" + ` |
 
-The manual page spamgate.toml(5) has the same text.
+Below a key's name stands its default, with the type and range unless the default shows them. Error messages name keys in the same
+way, and spamgate.toml(5) has the same text.
 `
 
 // entry writes a heading, the keys with their defaults, and what they do.
@@ -74,12 +75,19 @@ func entry(b *strings.Builder, t reference.Table, e reference.Entry) {
 	}
 	heading := strings.Join(names, ", ")
 	if t.Name != "" {
-		heading = t.Header() + " " + heading
+		heading = t.Name + "." + heading
 	}
 	fmt.Fprintf(b, "\n#### %s\n\n", heading)
 	for _, k := range e.Keys {
 		value, _ := k.TOML() // defaults can be written
-		fmt.Fprintf(b, "- `%s = %s`: %s\n", k.Name, value, inline(k.Type))
+		item := "`" + value + "`"
+		if len(e.Keys) > 1 {
+			item = "- `" + k.Name + " = " + value + "`"
+		}
+		if k.Type != "string" && k.Type != "true or false" { // the default shows these
+			item += ": " + inline(k.Type)
+		}
+		fmt.Fprintln(b, item)
 	}
 	paragraphs(b, e.Text)
 }

@@ -73,7 +73,7 @@ func TestReferenceExamples(t *testing.T) {
 	for _, l := range cfg.Listeners {
 		got = append(got, strings.Join([]string{l.Name, strings.Join(l.Addr, " "), l.TLS, l.Auth}, ", "))
 	}
-	want := []string{"listen, 127.0.0.1:2525, none, none", "submissions, :465, implicit, require", "submission, :587, required, require"}
+	want := []string{"listen, 127.0.0.1:2525, none, none", "submissions, :465, implicit, require"}
 	if !slices.Equal(got, want) || len(cfg.Lists) != 2 || cfg.Lists[0].Format != "csv" || !cfg.Lists[1].InDNS() {
 		t.Errorf("got  %q, %+v\nwant %q and two lists", got, cfg.Lists, want)
 	}
