@@ -63,17 +63,12 @@ func addition(x listfile.Entry, one managed.Outcome) listedit.Addition {
 	return a
 }
 
-// removeManaged removes entries from a managed list, and returns the lines that they had.
-func (e *entryEdit) removeManaged(ctx context.Context, entries []listfile.Entry) (lines []int, err error) {
+// removeManaged removes entries from a managed list.
+func (e *entryEdit) removeManaged(ctx context.Context, entries []listfile.Entry) error {
 	names := make([]managed.Name, len(entries))
 	for i, x := range entries {
 		names[i] = nameOf(x, e.List)
 	}
-	r, err := e.Editor().Remove(ctx, e.List.Name, names, e.Options())
-	for _, one := range r.Entries {
-		for _, x := range one.Removed {
-			lines = append(lines, x.Line)
-		}
-	}
-	return lines, err
+	_, err := e.Editor().Remove(ctx, e.List.Name, names, e.Options())
+	return err
 }

@@ -123,10 +123,11 @@ func listsRemove(s *session.Session, args []string) error {
 	return s.PrintChange(report, report.print)
 }
 
-// remove removes the entries from one file, and returns the lines that they had.
+// remove removes the entries from one file, and returns the lines that they had there; of a managed
+// list, which has a new index then, none.
 func (e *entryEdit) remove(ctx context.Context, entries []listfile.Entry) (lines []int, err error) {
 	if e.List.Managed {
-		return e.removeManaged(ctx, entries)
+		return nil, e.removeManaged(ctx, entries)
 	}
 	_, err = e.Rewrite(ctx, func(old io.ReadSeeker, w io.Writer) error {
 		removals, err := listedit.Remove(old, w, e.List.Options, entries)
@@ -201,15 +202,6 @@ func listToRemoveFrom(s *session.Session, args []string, fromInput bool) (*listf
 	return nil, err
 }
 
-// searchedNames returns the names of the lists in which an entry was searched: those by
-// recipient if --for is given, else the others.
-func searchedNames(s *session.Session) []string {
-	return slices.DeleteFunc(session.WritableNames(s.Config), func(name string) bool {
-		l, err := listfiles.Find(s.Config, name)
-		return err != nil || l.PerRecipient != (s.Recipient != "")
-	})
-}
-
 // findIn finds the entries in one file.
 func findIn(s *session.Session, l *listfiles.List, file string, entries []listfile.Entry) ([]listedit.Removal, error) {
 	f, err := setup.Opener(l.List).Open(file)
@@ -278,9 +270,10 @@ func notListed(s *session.Session, l *listfiles.List, entries []listfile.Entry) 
 	if err != nil {
 		return err
 	}
+	searched := session.WritableNames(s.Config, func(l config.List) bool { return l.PerRecipient == (s.Recipient != "") })
 	var errs []error
 	for _, e := range entries {
-		what := "is not in a list that can be changed (" + strings.Join(searchedNames(s), ", ") + ")"
+		what := "is not in a list that can be changed (" + strings.Join(searched, ", ") + ")"
 		if l != nil {
 			what = "is not in list " + l.Name
 		}

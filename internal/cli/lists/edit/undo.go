@@ -77,15 +77,16 @@ func (r *undoReport) printCommand(w io.Writer) {
 }
 
 func (r *undoReport) print(w io.Writer) {
+	entries := r.Entries
 	if r.Undone > 0 {
 		r.printCommand(w)
-		r.Entries = nil
+		entries = nil
 	}
 	is := "is"
 	if r.DryRun {
 		is = "would be"
 	}
-	for _, e := range r.Entries {
+	for _, e := range entries {
 		fmt.Fprintf(w, "%s in list %s: its change %s undone\n", e.Text(), r.List, is)
 		for _, line := range e.Now {
 			term.PrintWrapped(w, "  now: ", line)

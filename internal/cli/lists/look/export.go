@@ -110,8 +110,6 @@ func listsExport(s *session.Session, o listsExportOptions) error {
 	switch {
 	case o.format == "":
 		return fmt.Errorf("no format: give one with --format: %s", writableFormats())
-	case !slices.Contains(listfile.Writable, format):
-		return fmt.Errorf("--format %s: use one of %s", o.format, writableFormats())
 	case o.dotSubdomains && format != listfile.PostfixAccess:
 		return errors.New("--dot-subdomains is for --format postfix alone")
 	}
@@ -158,6 +156,8 @@ func listsExport(s *session.Session, o listsExportOptions) error {
 // canExport returns an error if a format has no way to say what a list asks for.
 func canExport(l config.List, format listfile.Format) error {
 	switch {
+	case !slices.Contains(listfile.Writable, format):
+		return fmt.Errorf("--format %s: use one of %s", format, writableFormats())
 	case l.PerRecipient && format != listfile.Plain:
 		return fmt.Errorf("each entry of list %s counts for some recipients, which %s cannot express: use --format plain, or let the other server ask the gate (docs/policy-service.md)", l.Name, format)
 	case len(l.ProvenBy) > 0 && format != listfile.Plain && format != listfile.JSON:

@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -128,9 +127,6 @@ func (o *listsPublishOptions) publish(s *session.Session, args []string) error {
 		return err
 	}
 	format := listfile.Format(o.format)
-	if err := canExport(list, format); err != nil {
-		return err
-	}
 	source, err := openServed(s, list)
 	if err != nil {
 		return err
@@ -173,8 +169,8 @@ func (o *listsPublishOptions) target(c *config.Config, args []string) (list conf
 	if list, err = listToExport(c, name); err != nil {
 		return list, to, err
 	}
-	if !slices.Contains(listfile.Writable, listfile.Format(o.format)) {
-		return list, to, fmt.Errorf("--format %s: use one of %s", o.format, writableFormats())
+	if err := canExport(list, listfile.Format(o.format)); err != nil {
+		return list, to, err
 	}
 	switch {
 	case o.file != "":

@@ -23,6 +23,7 @@ type FormatFlags struct {
 	perRecipient      bool
 }
 
+// Add adds --format and --column.
 func (f *FormatFlags) Add(cmd *cobra.Command) {
 	cmd.Flags().StringVarP(&f.format, "format", "f", string(listfile.Auto), "the format: `F` is "+formatNames())
 	cmd.Flags().StringVar(&f.column, "column", "", "with --format csv: the `COLUMN`, its name or number\n(default: the only one called domain, email,\nhost or the like, else the first); with json: the\npath to the entries, such as data.domain")
@@ -94,6 +95,7 @@ type ProblemAt struct {
 	LeftOut     bool   `json:"left_out,omitempty"` // a valid entry that the gate leaves out
 }
 
+// NewProblemAt returns a problem of a file.
 func NewProblemAt(file string, p listfile.Problem) ProblemAt {
 	return ProblemAt{File: file, Line: p.Line, Text: p.Text, What: p.What, Hint: p.Hint, Unsupported: p.Unsupported}
 }
@@ -123,6 +125,7 @@ type ReadReport struct {
 	Notes       []string        `json:"notes,omitempty"`
 }
 
+// NewReadReport returns the counts of a file that was read.
 func NewReadReport(r listfile.Result) ReadReport {
 	return ReadReport{
 		Format: r.Format, Packed: r.Packed, Entries: r.Entries,
@@ -154,6 +157,7 @@ func RefusedBecause(r listfile.Result) string {
 	return fmt.Sprintf("a gate would not take it: of %d lines %d are invalid; is the format right?", lines, r.Invalid)
 }
 
+// Warning returns a warning about an entry, whose file is not set.
 func Warning(e listfile.Entry, what, hint string) ProblemAt {
 	return ProblemAt{Line: e.Line, Text: listfiles.Written(e), What: what, Hint: hint, Warning: true}
 }

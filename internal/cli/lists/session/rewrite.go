@@ -217,6 +217,7 @@ func SumOfFile(l *listfiles.List, path string) (string, error) {
 	return HexSum(f)
 }
 
+// HexSum returns the SHA-256 of what is left to read, in hexadecimal.
 func HexSum(r io.Reader) (string, error) {
 	h := sha256.New()
 	if _, err := io.Copy(h, r); err != nil {

@@ -1,3 +1,5 @@
+// Package session is what one run of a lists command has: its flags and its output, the configuration,
+// the running gate, and the ways to read lists and to rewrite a file or a managed list.
 package session
 
 import (
@@ -31,10 +33,12 @@ type Flags struct {
 	ToAllowed bool   // --allow
 }
 
+// AddJSON adds --json.
 func (f *Flags) AddJSON(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&f.JSON, "json", false, "print JSON, for programs")
 }
 
+// AddDryRun adds --dry-run.
 func (f *Flags) AddDryRun(cmd *cobra.Command) {
 	cmd.Flags().BoolVarP(&f.DryRun, "dry-run", "n", false, "show what would be done, and change nothing")
 }
@@ -57,8 +61,8 @@ type Session struct {
 	Config *config.Config // nil if the command does not need it
 	Stderr io.Writer
 
-	opened  *listfiles.Indexes // see indexes
-	dialled *local.RunningGate // see gate
+	opened  *listfiles.Indexes // see Indexes
+	dialled *local.RunningGate // see Gate
 }
 
 // Indexes returns the indexes that the gate has stored of the lists.
@@ -86,6 +90,7 @@ func (s *Session) Rescan(list string) *local.Answer {
 	return s.Gate().Rescan(s, list)
 }
 
+// Close closes the connection to the gate.
 func (s *Session) Close() {
 	if s.dialled != nil {
 		s.dialled.Close()
@@ -197,6 +202,7 @@ func (s *Session) ChangedBefore(err error, files []string) error {
 	return fmt.Errorf("%w; changed before that: %s", err, ShortenAll(files))
 }
 
+// ShortenAll returns paths as people read them, joined by commas.
 func ShortenAll(paths []string) string {
 	short := make([]string, len(paths))
 	for i, p := range paths {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 
 	"spamgate/blocklist/listfile"
@@ -15,11 +16,11 @@ import (
 	"spamgate/internal/term"
 )
 
-// WritableNames returns the names of the lists that commands can change.
-func WritableNames(c *config.Config) []string {
+// WritableNames returns the names of the wanted lists that commands can change.
+func WritableNames(c *config.Config, wanted func(config.List) bool) []string {
 	var names []string
 	for _, l := range c.Lists {
-		if at := (&listfiles.List{List: l}); at.Writable() {
+		if at := (&listfiles.List{List: l}); at.Writable() && wanted(l) {
 			names = append(names, l.Name)
 		}
 	}
@@ -28,7 +29,7 @@ func WritableNames(c *config.Config) []string {
 
 // HowToWrite names the lists that can be changed, or says how to add one.
 func HowToWrite(c *config.Config) string {
-	if names := WritableNames(c); len(names) > 0 {
+	if names := WritableNames(c, func(config.List) bool { return true }); len(names) > 0 {
 		return "lists that can be changed: " + strings.Join(names, ", ") + " (--list NAME)"
 	}
 	return "add a list of your own to " + c.File + ": a line [[list]], and below it " +
@@ -100,17 +101,11 @@ func FileToEdit(l *listfiles.List, name string) (string, error) {
 
 // defaultList returns the list of a type to which entries go if none is named.
 func defaultList(c *config.Config, kind string, perRecipient bool) (string, error) {
-	var able []string
-	for _, l := range c.Lists {
-		at := &listfiles.List{List: l}
-		switch {
-		case l.Type != kind || l.PerRecipient != perRecipient:
-		case l.Default:
-			return l.Name, nil
-		case at.Writable():
-			able = append(able, l.Name)
-		}
+	wanted := func(l config.List) bool { return l.Type == kind && l.PerRecipient == perRecipient }
+	if i := slices.IndexFunc(c.Lists, func(l config.List) bool { return l.Default && wanted(l) }); i >= 0 {
+		return c.Lists[i].Name, nil
 	}
+	able := WritableNames(c, wanted)
 	switch {
 	case len(able) == 0 && perRecipient:
 		return "", fmt.Errorf("which list? To change entries for recipients, %s", HowToSide(c))

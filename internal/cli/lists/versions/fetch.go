@@ -199,7 +199,7 @@ func (r *fetchReport) run(s *session.Session, lists []config.List, sources []fet
 // lists as a start would.
 func (r *fetchReport) judge(run *session.Session, lists []config.List) {
 	status, _, err := run.Status(lists...)
-	if err != nil {
+	if err != nil && status.Lists == nil { // else it is about files with recipients
 		return // rescan has said so, or nothing is new
 	}
 	for i := range r.Lists {
