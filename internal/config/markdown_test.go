@@ -67,7 +67,7 @@ Below a key's name stands its default, with the type and range unless the defaul
 way, and spamgate.toml(5) has the same text.
 `
 
-// entry writes a heading, the keys with their defaults, and what they do.
+// entry writes a heading with the keys, their default and type, and what they do.
 func entry(b *strings.Builder, t reference.Table, e reference.Entry) {
 	var names []string
 	for _, k := range e.Keys {
@@ -78,16 +78,17 @@ func entry(b *strings.Builder, t reference.Table, e reference.Entry) {
 		heading = t.Name + "." + heading
 	}
 	fmt.Fprintf(b, "\n#### %s\n\n", heading)
+	last := ""
 	for _, k := range e.Keys {
 		value, _ := k.TOML() // defaults can be written
 		item := "`" + value + "`"
-		if len(e.Keys) > 1 {
-			item = "- `" + k.Name + " = " + value + "`"
-		}
 		if k.Type != "string" && k.Type != "true or false" { // the default shows these
 			item += ": " + inline(k.Type)
 		}
-		fmt.Fprintln(b, item)
+		if item != last { // keys that are explained together mostly have one default
+			fmt.Fprintln(b, item)
+		}
+		last = item
 	}
 	paragraphs(b, e.Text)
 }
