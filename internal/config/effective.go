@@ -263,8 +263,8 @@ func NeedsRestart(table, key string) bool {
 		return key == "addr" || key == "name"
 	case "console":
 		return key == "socket_group"
-	case "fleet", "fleet.server":
-		return true
+	case "fleet.server":
+		return true // of spamgate-fleetd
 	}
 	return false
 }

@@ -96,7 +96,7 @@ func TestRestartKeys(t *testing.T) {
 			t.Errorf("%s needs no restart", key)
 		}
 	}
-	if config.NeedsRestart("list", "name") || config.NeedsRestart("console", "addr") {
+	if config.NeedsRestart("list", "name") || config.NeedsRestart("console", "addr") || config.NeedsRestart("fleet", "servers") {
 		t.Error("keys that a reload changes need a restart")
 	}
 }
