@@ -20,6 +20,9 @@ type Disk struct {
 // NewDisk mounts a new disk on a directory that exists and is empty.
 func NewDisk(t testing.TB, dir string) *Disk {
 	t.Helper()
+	if out, err := exec.Command(Program(t, "losetup", "mount"), "--find").CombinedOutput(); err != nil {
+		t.Skipf("loop devices: %v (needs a machine or a container that has them)\n%s", err, out)
+	}
 	d := &Disk{t: t, dir: dir, image: filepath.Join(t.TempDir(), "disk")}
 	f, err := os.Create(d.image)
 	if err == nil {
