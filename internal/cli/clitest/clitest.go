@@ -3,7 +3,9 @@ package clitest
 
 import (
 	"bytes"
+	"context"
 	"errors"
+	"io"
 	"os/exec"
 	"strconv"
 	"strings"
@@ -69,6 +71,17 @@ func says(ts *testscript.TestScript, neg bool, args []string) {
 	if strings.Contains(unbroken, args[1]) == neg {
 		ts.Fatalf("text in %s: %t\n%q", args[0], neg, args[1])
 	}
+}
+
+// Output runs a command, and returns what it writes to its standard output.
+func Output(cmd *cobra.Command, args ...string) (string, error) {
+	var out bytes.Buffer
+	cmd.SilenceErrors = true
+	cmd.SetOut(&out)
+	cmd.SetErr(io.Discard)
+	cmd.SetArgs(args)
+	err := cmd.ExecuteContext(context.Background())
+	return out.String(), err
 }
 
 // HelpFits wants each help text to fit a terminal of 80 columns.

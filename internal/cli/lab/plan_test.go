@@ -1,7 +1,6 @@
 package lab
 
 import (
-	"bytes"
 	"context"
 	"encoding/xml"
 	"errors"
@@ -9,19 +8,12 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"spamgate/internal/cli/clitest"
 )
 
 // runPlan runs "hashlab plan".
-func runPlan(args ...string) (string, error) {
-	var out bytes.Buffer
-	cmd := newPlanCommand()
-	cmd.SilenceErrors = true
-	cmd.SetOut(&out)
-	cmd.SetErr(io.Discard)
-	cmd.SetArgs(args)
-	err := cmd.ExecuteContext(context.Background())
-	return out.String(), err
-}
+func runPlan(args ...string) (string, error) { return clitest.Output(newPlanCommand(), args...) }
 
 // TestPlanPicture wants a picture, all XML, wherever the plan lies.
 func TestPlanPicture(t *testing.T) {

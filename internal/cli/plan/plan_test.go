@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"os"
 	"slices"
@@ -15,19 +14,11 @@ import (
 	"unicode/utf8"
 
 	"spamgate/blocklist/bloom"
+	"spamgate/internal/cli/clitest"
 )
 
 // runPlan runs "spamgate plan".
-func runPlan(args ...string) (string, error) {
-	var out bytes.Buffer
-	cmd := NewCommand(nil)
-	cmd.SilenceErrors = true
-	cmd.SetOut(&out)
-	cmd.SetErr(io.Discard)
-	cmd.SetArgs(args)
-	err := cmd.ExecuteContext(context.Background())
-	return out.String(), err
-}
+func runPlan(args ...string) (string, error) { return clitest.Output(NewCommand(nil), args...) }
 
 // TestPlanWaysToTheSame gives one filter by all the pairs that fix it.
 func TestPlanWaysToTheSame(t *testing.T) {

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -13,6 +12,7 @@ import (
 	"spamgate/internal/cli"
 	"spamgate/internal/cli/lists/session"
 	"spamgate/internal/listcompare"
+	"spamgate/internal/listedit"
 	"spamgate/internal/listfiles"
 	"spamgate/internal/term"
 	"spamgate/internal/text"
@@ -179,19 +179,5 @@ func printDiff(w io.Writer, d *listcompare.Diff) {
 
 // asLine formats an entry as a list has it.
 func asLine(e *listfiles.EntryInfo) string {
-	var b strings.Builder
-	b.WriteString(e.Text())
-	if e.Until != "" || e.Reason != "" {
-		b.WriteString("  #")
-	}
-	if e.Until != "" {
-		b.WriteString(" until=" + e.Until)
-	}
-	if e.Reason != "" {
-		b.WriteString(" " + e.Reason)
-	}
-	if e.Note != "" {
-		b.WriteString(" ## " + e.Note)
-	}
-	return b.String()
+	return listedit.NewEntry{Text: e.Text(), Until: e.Until, Reason: e.Reason, Note: e.Note}.Line()
 }
