@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -46,9 +47,12 @@ func TestPinWhileDown(t *testing.T) {
 		})
 		g.refuses(t, "a@pinned.example")
 		g.passes(t, "a@later0.example")
-		if said := g.Command(t, 0, "fleet", "diff", "--all"); !strings.Contains(said, "equal on all members") {
-			t.Error(said)
-		}
+		harness.WaitFor(t, "the signs of life say that all members serve the same", func() bool {
+			cmd := exec.Command(harness.Binary(t), "fleet", "diff", "--all")
+			cmd.Dir = g.Dir
+			text, _, code := harness.Run(t, cmd)
+			return code == 0 && strings.Contains(text, "equal on all members")
+		})
 	}
 	mx2.Lists(t, 0, "unpin", "shared", "--reason", "it is over")
 	for _, g := range []*member{mx1, mx2, fresh} {
