@@ -34,12 +34,6 @@ func HasTenants(domain string) bool {
 	return private && strings.Contains(domain, ".")
 }
 
-// IsPublicSuffix reports whether strangers register domains below a domain in normal
-// form: a single label, or a suffix of the ICANN section of publicsuffix.org's list.
-func IsPublicSuffix(domain string) bool {
-	return checkSuffix(domain, sender.KindDomain) != nil
-}
-
 // suffixOf implements suffix.Of with a filter before it.
 func suffixOf(d string) (icann, private bool) {
 	if suffixes().maybe(d) {

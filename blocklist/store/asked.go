@@ -4,8 +4,8 @@ import (
 	"errors"
 
 	"spamgate/blocklist"
-	"spamgate/blocklist/listfile"
 	"spamgate/blocklist/sender"
+	"spamgate/internal/suffix"
 )
 
 // ErrAsked says that a list is asked over DNS: it has no files, versions or entries here. Use
@@ -27,7 +27,7 @@ func (l *List) asked(protected *Protected) *blocklist.Asked {
 		Source: "dns:" + l.Zone,
 		Omits: func(domain string) bool {
 			name, _ := protected.covered(kind, prefix+domain)
-			return name != "" || listfile.IsPublicSuffix(domain)
+			return name != "" || suffix.IsPublic(domain)
 		},
 	}
 }

@@ -3,15 +3,12 @@ package accounts
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
-
-	"spamgate/internal/fleet"
 )
 
 // Fleet shares the accounts with other gates.
@@ -19,9 +16,13 @@ type Fleet interface {
 	// Shared reports whether the accounts are those of the fleet now.
 	Shared() bool
 
-	// Retry and Publish are those of a [fleet.Member].
-	Retry(ctx context.Context, list string, edit func() error) error
-	Publish(ctx context.Context, e fleet.Edit) (done func(placed bool), err error)
+	// Retry calls edit, which calls Publish, and again if another gate has changed the accounts
+	// meanwhile. The error is a [RefusedError] if the fleet did not take the change.
+	Retry(ctx context.Context, edit func() error) error
+
+	// Publish makes text the accounts of all gates in place of old, which is nil if there are
+	// none. The caller holds the lock of the directory, and calls done.
+	Publish(ctx context.Context, what string, old *os.File, text []byte) (done func(placed bool), err error)
 
 	// EndSessions ends the sessions of a user on all other gates.
 	EndSessions(ctx context.Context, user string) error
@@ -58,21 +59,17 @@ func (s *Store) Prepare() error {
 	return s.accounts.write((&accountsFile{}).clone())
 }
 
-// Refused reports whether an error says that the fleet did not take a change.
-func Refused(err error) bool {
-	for _, why := range []error{fleet.ErrOffline, fleet.ErrReadOnly, fleet.ErrDiffers, fleet.ErrBehind, fleet.ErrNotShared, fleet.ErrClosed} {
-		if errors.Is(err, why) {
-			return true
-		}
-	}
-	return false
-}
+// A RefusedError says that the fleet did not take a change.
+type RefusedError struct{ Err error }
+
+func (e *RefusedError) Error() string { return e.Err.Error() }
+func (e *RefusedError) Unwrap() error { return e.Err }
 
 // changeShared is change if the accounts are shared: the file is replaced after the fleet has
 // taken the change.
 func (s *Store) changeShared(what string, edit func(*accountsFile) error) error {
 	ctx := context.Background() // a Fleet has its own limits
-	return s.fleet.Retry(ctx, fleet.AccountsList, func() error {
+	return s.fleet.Retry(ctx, func() error {
 		return s.changeFile(edit, func(old, now *accountsFile) error {
 			if !now.keepsAdmin(old) {
 				return ErrNoAdmin
@@ -98,9 +95,7 @@ func (s *Store) publish(ctx context.Context, what string, now *accountsFile) err
 	if old != nil {
 		defer old.Close()
 	}
-	done, err := s.fleet.Publish(ctx, fleet.Edit{
-		List: fleet.AccountsList, What: what, SHA256: sha256.Sum256(text), Size: int64(len(text)), Old: old, New: bytes.NewReader(text),
-	})
+	done, err := s.fleet.Publish(ctx, what, old, text)
 	if err != nil {
 		return err
 	}
@@ -126,7 +121,7 @@ func (s *Store) endElsewhere(name string) error {
 	return nil
 }
 
-// Replace implements [fleet.AccountsFile]. It refuses accounts without an admin in place of
+// Replace implements fleet.AccountsFile. It refuses accounts without an admin in place of
 // some with one. A damaged file can be replaced.
 func (s *Store) Replace(content []byte, before func(old *os.File) error) error {
 	now, err := parseShared(content)
@@ -154,7 +149,7 @@ func (s *Store) Replace(content []byte, before func(old *os.File) error) error {
 	return s.accounts.writeText(content)
 }
 
-// Compare implements [fleet.AccountsFile].
+// Compare implements fleet.AccountsFile.
 func (s *Store) Compare(own, fleets []byte) (missing, theirs int, err error) {
 	mine, err := parseShared(own)
 	if err != nil {
@@ -176,7 +171,7 @@ func (s *Store) Compare(own, fleets []byte) (missing, theirs int, err error) {
 	return missing, len(has), nil
 }
 
-// Merge implements [fleet.AccountsFile]. Of an account that both have, the fleet's password,
+// Merge implements fleet.AccountsFile. Of an account that both have, the fleet's password,
 // role and domains count.
 func (s *Store) Merge(own, fleets []byte) (merged []byte, added int, err error) {
 	mine, err := parseShared(own)

@@ -32,12 +32,16 @@ func (m *member) EndSessions(ctx context.Context, user string) error {
 	return m.m.SetState(ctx, fleet.StateKey("ended", user), func(json.RawMessage) (json.RawMessage, error) { return json.RawMessage("true"), nil })
 }
 
-func (m *member) Retry(ctx context.Context, list string, edit func() error) error {
-	return m.m.Retry(ctx, list, edit)
+func (m *member) Retry(ctx context.Context, edit func() error) error {
+	err := m.m.Retry(ctx, fleet.AccountsList, edit)
+	if fleet.Refused(err) {
+		return &RefusedError{err}
+	}
+	return err
 }
 
-func (m *member) Publish(ctx context.Context, e fleet.Edit) (func(bool), error) {
-	return m.m.Publish(ctx, e)
+func (m *member) Publish(ctx context.Context, what string, old *os.File, text []byte) (func(bool), error) {
+	return m.m.Publish(ctx, fleet.AccountsEdit(what, old, text))
 }
 
 // newMember returns a gate that is in no fleet yet.
@@ -167,7 +171,7 @@ func TestNoServer(t *testing.T) {
 	s.Stop()
 	eventually(t, "the gate notices it", func() bool { return !a.m.Status().Connected })
 	err := a.AddUser("bob", password, Viewer, nil)
-	if !Refused(err) || !strings.Contains(err.Error(), "the edit is refused") {
+	if !errors.As(err, new(*RefusedError)) || !strings.Contains(err.Error(), "the edit is refused") {
 		t.Errorf("adding a user: %v", err)
 	}
 	cookie := login(t, a.Store, "ann")

@@ -99,7 +99,7 @@ func (x *exchange) changePassword() error {
 	case errors.Is(err, accounts.ErrWrong):
 		x.logFailedLogin(x.who.Name, err)
 		return x.passwordProblem("The old password is wrong.")
-	case errors.Is(err, accounts.ErrPassword), accounts.Refused(err):
+	case errors.Is(err, accounts.ErrPassword), errors.As(err, new(*accounts.RefusedError)):
 		return x.passwordProblem(sentence(err))
 	case err != nil:
 		return err

@@ -3,8 +3,8 @@ package dnslist
 import (
 	"strings"
 
-	"spamgate/blocklist/listfile"
 	"spamgate/internal/resolver"
+	"spamgate/internal/suffix"
 )
 
 const (
@@ -57,7 +57,7 @@ func appendNames(names []string, domain string) []string {
 	names = append(names, domain)
 	for {
 		_, parent, ok := strings.Cut(domain, ".")
-		if !ok || listfile.IsPublicSuffix(parent) {
+		if !ok || suffix.IsPublic(parent) {
 			return names
 		}
 		names = append(names, parent)

@@ -32,6 +32,11 @@ type AccountsFile interface {
 	Merge(own, fleets []byte) (merged []byte, added int, err error)
 }
 
+// AccountsEdit returns the edit that makes text the accounts.
+func AccountsEdit(what string, old *os.File, text []byte) Edit {
+	return Edit{List: AccountsList, What: what, SHA256: sha256.Sum256(text), Size: int64(len(text)), Old: old, New: bytes.NewReader(text)}
+}
+
 // replaceAccounts makes what write writes, if that is the content of v, the accounts of this gate.
 func (l *list) replaceAccounts(v *Version, write func(io.Writer) error, local string) error {
 	var text bytes.Buffer

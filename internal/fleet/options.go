@@ -118,3 +118,13 @@ var (
 	// ErrClosed is the error of a member that was closed.
 	ErrClosed = errors.New("the gate has left the fleet, or is shutting down")
 )
+
+// Refused reports whether an error says that the fleet did not take an edit.
+func Refused(err error) bool {
+	for _, why := range []error{ErrOffline, ErrBehind, ErrDiffers, ErrReadOnly, ErrNotShared, ErrClosed} {
+		if errors.Is(err, why) {
+			return true
+		}
+	}
+	return false
+}

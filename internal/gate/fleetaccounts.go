@@ -5,7 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"slices"
+	"os"
 
 	"spamgate/internal/accounts"
 	"spamgate/internal/config"
@@ -28,16 +28,32 @@ func (f *fleetPart) shares(c *config.Config) []fleet.List {
 	}
 	if err := f.accounts.Prepare(); err != nil {
 		f.log.Error("the accounts are not shared", "error", err)
-		return slices.DeleteFunc(lists, func(l fleet.List) bool { return l.Kind == fleet.Accounts })
+		return lists
 	}
-	return lists
+	return append(lists, fleet.List{
+		Name: fleet.AccountsList, Kind: fleet.Accounts, Path: accounts.Path(setup.ConsoleDir(c)), MaxBytes: accounts.MaxShared,
+	})
 }
 
-// accountsFleet implements accounts.Fleet, with Retry and Publish of the fleetPart.
+// accountsFleet implements accounts.Fleet.
 type accountsFleet struct{ *fleetPart }
 
 // Shared implements accounts.Fleet. A gate that has left the fleet has its own accounts.
 func (f accountsFleet) Shared() bool { return setup.SharesAccounts(f.config()) && !f.hasLeft() }
+
+// Retry implements accounts.Fleet.
+func (f accountsFleet) Retry(ctx context.Context, edit func() error) error {
+	err := f.fleetPart.Retry(ctx, fleet.AccountsList, edit)
+	if fleet.Refused(err) {
+		return &accounts.RefusedError{Err: err}
+	}
+	return err
+}
+
+// Publish implements accounts.Fleet.
+func (f accountsFleet) Publish(ctx context.Context, what string, old *os.File, text []byte) (done func(placed bool), err error) {
+	return f.fleetPart.Publish(ctx, fleet.AccountsEdit(what, old, text))
+}
 
 // EndSessions implements accounts.Fleet.
 func (f accountsFleet) EndSessions(ctx context.Context, user string) error {

@@ -304,6 +304,7 @@ func (p *publisher) newServer(c *config.Config, tokens []string) *publishedPages
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := publish.NewServer(setup.PublishDir(c))
+	s.Idle = web.Idle
 	s.SetTokens(tokens)
 	for name, r := range p.results {
 		s.Set(publishedFile(name), r)

@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"spamgate/internal/atomicfile"
-	"spamgate/internal/web"
 )
 
 const (
@@ -31,6 +30,10 @@ const (
 // Server serves the published lists of a directory. Anyone may read them unless there are
 // tokens. It is safe for concurrent use.
 type Server struct {
+	// Idle, if it is not nil, is told that a request only waits, until again. It is set before the
+	// server is used.
+	Idle func(r *http.Request) (again func())
+
 	tree    atomicfile.Tree
 	waiting chan struct{}
 	packing chan struct{}
@@ -188,7 +191,9 @@ func (s *Server) await(r *http.Request, now *served, wait time.Duration) {
 	default:
 		return
 	}
-	defer web.Idle(r)()
+	if s.Idle != nil {
+		defer s.Idle(r)()
+	}
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	select {

@@ -9,7 +9,6 @@ import (
 	"io/fs"
 
 	"spamgate/blocklist/store"
-	"spamgate/internal/accounts"
 	"spamgate/internal/atomicfile"
 	"spamgate/internal/certs"
 	"spamgate/internal/config"
@@ -48,7 +47,7 @@ func Fleet(c *config.Config) (fleet.Options, error) {
 	return o, nil
 }
 
-// FleetLists returns the lists that a gate shares, and its accounts.
+// FleetLists returns the lists that a gate shares.
 func FleetLists(c *config.Config) (lists []fleet.List) {
 	for _, l := range c.Lists {
 		if !l.Fleet {
@@ -59,11 +58,6 @@ func FleetLists(c *config.Config) (lists []fleet.List) {
 			one.Kind, one.MaxBytes = fleet.Fetched, cmp.Or(l.MaxBytes, maxFetched)
 		}
 		lists = append(lists, one)
-	}
-	if SharesAccounts(c) {
-		lists = append(lists, fleet.List{
-			Name: fleet.AccountsList, Kind: fleet.Accounts, Path: accounts.Path(ConsoleDir(c)), MaxBytes: accounts.MaxShared,
-		})
 	}
 	return lists
 }

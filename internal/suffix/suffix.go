@@ -47,6 +47,13 @@ func Of(d string) (icann, private bool) {
 	return icann, !icann && (s.private.cover(d) || slices.Contains(tenants, d) || !strings.Contains(d, "."))
 }
 
+// IsPublic reports whether strangers register domains below a domain in normal form: a single
+// label, or a suffix of the ICANN section.
+func IsPublic(d string) bool {
+	icann, _ := Of(d)
+	return icann || !strings.Contains(d, ".")
+}
+
 // Rules returns the rules of both sections and the names of tenants: com, *.ck, !www.ck.
 func Rules() []string {
 	s := sections()
