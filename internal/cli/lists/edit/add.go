@@ -32,7 +32,7 @@ type listsAddOptions struct {
 func newListsAddCommand() *cobra.Command {
 	var o listsAddOptions
 	cmd := &cobra.Command{
-		Use:   "add ENTRY... | - --reason TEXT [--list NAME]",
+		Use:   "add ENTRY... --reason TEXT [--list NAME]",
 		Short: "Add entries to a list",
 		Long: `Add entries to a list, each on its own line at the end of the file. The default
 list is the only block list that can be changed.
@@ -49,10 +49,7 @@ default list is then the only such block list.
 An entry that is in the list already keeps its place, and gets the new reason
 and end. If one of several entries is invalid, none is added.
 
-"-" reads the entries from standard input, one on each line as in a list file:
-the comment of a line is its reason, in place of --reason. Without --for, lines
-for a list with per_recipient = true begin with the recipient. All are added in
-one change, or none if a line is invalid.
+Entries of a file are for "spamgate lists import".
 
 Refused clients see the reason, unless the list has public_reason = false. They
 never see the note.
@@ -63,8 +60,7 @@ unless the error says so.`,
   spamgate lists add '!press@spam.example' --reason "we want these"
   spamgate lists add user@example.net --list allowed --reason "asked by sales"
   spamgate lists add shop.example --for ann@example.net --reason "her wish"
-  spamgate lists add '*.bulk.example' --reason "outbreak" --until 24h
-  printf '%s\n' a.example b.example | spamgate lists add - --reason "bots"`,
+  spamgate lists add '*.bulk.example' --reason "outbreak" --until 24h`,
 		Args: needEntries,
 	}
 	addTarget(&o.Flags, cmd)
@@ -95,17 +91,15 @@ type addedEntry struct {
 }
 
 func listsAdd(s *session.Session, o listsAddOptions, args []string) error {
-	if strings.TrimSpace(o.Reason) == "" && !fromInput(args) {
+	if strings.TrimSpace(o.Reason) == "" {
 		return errors.New(`no reason: give one, as in --reason "unsolicited mail"`)
 	}
 	list, ran, err := listToAddTo(s)
 	if err != nil || ran {
 		return err
 	}
-	if !fromInput(args) || o.Recipient != "" {
-		if err := checkSides(s, list); err != nil {
-			return err
-		}
+	if err := checkSides(s, list); err != nil {
+		return err
 	}
 	entries, err := newEntries(s, list, o, args)
 	if err != nil {
@@ -116,7 +110,6 @@ func listsAdd(s *session.Session, o listsAddOptions, args []string) error {
 		return err
 	}
 	e := &entryEdit{s.Edit(list, file)}
-	e.RecordEach = fromInput(args)
 	report, err := e.add(s, entries)
 	if err != nil {
 		return err
@@ -135,9 +128,6 @@ func newEntries(s *session.Session, l *listfiles.List, o listsAddOptions, args [
 		until = listedit.UntilText(end)
 	}
 	flags := listedit.NewEntry{Reason: strings.TrimSpace(o.Reason), Note: strings.TrimSpace(o.note), Until: until}
-	if fromInput(args) {
-		return newEntriesOfInput(s, l, flags)
-	}
 	entries := make([]listedit.NewEntry, len(args))
 	guarded := listfiles.NewProtection(s.Config)
 	var errs []error

@@ -50,8 +50,8 @@ func needEntries(_ *cobra.Command, args []string) error {
 		if strings.TrimSpace(arg) == "" {
 			return errors.New("an empty entry: the null sender is written '<>'")
 		}
-		if arg == "-" && len(args) > 1 {
-			return errors.New(`"-" reads the entries from standard input: give it alone`)
+		if arg == "-" {
+			return errors.New(`"-" is not an entry: for those of a file there are "spamgate lists import" and "xargs spamgate lists remove"`)
 		}
 	}
 	return nil

@@ -71,9 +71,6 @@ type movedEntry struct {
 }
 
 func listsMove(s *session.Session, o listsMoveOptions, args []string) error {
-	if fromInput(args) {
-		return errors.New("- is not an entry: name the entries to be moved")
-	}
 	from, to, err := listsToMove(s, o)
 	if err != nil {
 		return err
