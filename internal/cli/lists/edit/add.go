@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"spamgate/blocklist/listfile"
 	"spamgate/blocklist/sender"
 	"spamgate/internal/cli/lists/session"
 	"spamgate/internal/cli/local"
@@ -118,17 +119,17 @@ func listsAdd(s *session.Session, o listsAddOptions, args []string) error {
 }
 
 // newEntries parses and checks the entries to be added.
-func newEntries(s *session.Session, l *listfiles.List, o listsAddOptions, args []string) ([]listedit.NewEntry, error) {
+func newEntries(s *session.Session, l *listfiles.List, o listsAddOptions, args []string) ([]listfile.Line, error) {
 	until := ""
 	if o.until != "" {
 		end, err := words.ParseUntil(o.until, time.Now())
 		if err != nil {
 			return nil, fmt.Errorf("--until: %w", err)
 		}
-		until = listedit.UntilText(end)
+		until = listfile.UntilText(end)
 	}
-	flags := listedit.NewEntry{Reason: strings.TrimSpace(o.Reason), Note: strings.TrimSpace(o.note), Until: until}
-	entries := make([]listedit.NewEntry, len(args))
+	flags := listfile.Line{Reason: strings.TrimSpace(o.Reason), Note: strings.TrimSpace(o.note), Until: until}
+	entries := make([]listfile.Line, len(args))
 	guarded := listfiles.NewProtection(s.Config)
 	var errs []error
 	for i, text := range args {
@@ -147,7 +148,7 @@ func newEntries(s *session.Session, l *listfiles.List, o listsAddOptions, args [
 }
 
 // add adds the entries and reports how they relate to other entries.
-func (e *entryEdit) add(ctx context.Context, entries []listedit.NewEntry) (*addReport, error) {
+func (e *entryEdit) add(ctx context.Context, entries []listfile.Line) (*addReport, error) {
 	additions, changed, err := e.addEntries(ctx, entries)
 	if err != nil {
 		return nil, err
@@ -182,7 +183,7 @@ func (e *entryEdit) cancelled(a listedit.Addition) error {
 }
 
 // addEntries adds the entries.
-func (e *entryEdit) addEntries(ctx context.Context, entries []listedit.NewEntry) (additions []listedit.Addition, changed bool, err error) {
+func (e *entryEdit) addEntries(ctx context.Context, entries []listfile.Line) (additions []listedit.Addition, changed bool, err error) {
 	if e.List.Managed {
 		return e.addManaged(ctx, entries)
 	}
@@ -195,7 +196,7 @@ func (e *entryEdit) addEntries(ctx context.Context, entries []listedit.NewEntry)
 }
 
 // addLines copies a list with the entries, and says for the audit log what is added.
-func (e *entryEdit) addLines(old io.ReadSeeker, w io.Writer, entries []listedit.NewEntry) ([]listedit.Addition, error) {
+func (e *entryEdit) addLines(old io.ReadSeeker, w io.Writer, entries []listfile.Line) ([]listedit.Addition, error) {
 	additions, err := listedit.Add(old, w, e.List.Options, entries)
 	var words []string
 	for _, a := range additions {
@@ -208,14 +209,14 @@ func (e *entryEdit) addLines(old io.ReadSeeker, w io.Writer, entries []listedit.
 }
 
 // describeAddition returns the report on one entry.
-func (e *entryEdit) describeAddition(n listedit.NewEntry, a listedit.Addition) addedEntry {
+func (e *entryEdit) describeAddition(n listfile.Line, a listedit.Addition) addedEntry {
 	a.New.Line = a.Line
 	d := addedEntry{EntryInfo: listfiles.NewEntryInfo(e.List.Name, e.File, a.New), What: a.What, Meaning: meaning(a.New)}
 	if len(a.Extra) > 0 && a.What == listedit.Updated {
 		d.Remarks = append(d.Remarks, "removed "+text.Count(len(a.Extra), "repeated line", "repeated lines")+" of it")
 	}
 	if a.What == listedit.Updated && a.Was.Until != 0 && a.New.Until == 0 {
-		d.Remarks = append(d.Remarks, "it no longer ends: the old line said "+listfiles.Until(a.Was.Until))
+		d.Remarks = append(d.Remarks, "it no longer ends: the old line said "+listfile.FormatUntil(a.Was.Until))
 	}
 	if a.What == listedit.Updated && a.Was.Reason != "" && a.Was.Reason != a.New.Reason {
 		d.Remarks = append(d.Remarks, "the reason was: "+a.Was.Reason)

@@ -8,7 +8,6 @@ import (
 
 	"spamgate/blocklist/listfile"
 	"spamgate/blocklist/sender"
-	"spamgate/internal/listedit"
 	"spamgate/internal/listfiles"
 	"spamgate/internal/term"
 )
@@ -61,7 +60,7 @@ func needEntries(_ *cobra.Command, args []string) error {
 func meaning(e listfile.Entry) string {
 	what := whoseAddress(e.Key, e.Kind)
 	if e.For != "" {
-		what += ", in mail to " + whoseAddress(e.For, listedit.KindOf(e.For))
+		what += ", in mail to " + whoseAddress(e.For, listfile.KindOf(e.For))
 	}
 	if e.Exception {
 		return "lets pass what this list's entries would match of " + what
