@@ -216,3 +216,74 @@ func isIP(d string) bool {
 }
 
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }
+
+// Covering returns the keys of all other entries that match all that an entry matches:
+// those of example.com and *.com for @example.com.
+func Covering(key string, kind sender.Kind) (keys []string) {
+	walk, ok := walkOf(Entry{Key: key, Kind: kind})
+	if !ok {
+		return nil
+	}
+	own := false // the walk has come to the key: what follows is less specific
+	for k, ok := walk.Next(); ok; k, ok = walk.Next() {
+		if own {
+			keys = append(keys, string(k.Text))
+		}
+		own = own || string(k.Text) == key
+	}
+	return keys
+}
+
+// walkOf returns the keys of a sender that the entry is for, of the kinds that all
+// such senders share.
+func walkOf(e Entry) (walk sender.Walk, ok bool) {
+	address, only := e.Key, sender.AllKinds
+	switch e.Kind {
+	case sender.KindAtDomain:
+		address, only = "x"+e.Key, domainKinds
+	case sender.KindDomain:
+		address, only = "x@"+e.Key, domainKinds
+	case sender.KindSubdomains:
+		address, only = "x@x"+e.Key[1:], domainKinds
+	case sender.KindLocal:
+		address, only = e.Key+"example.com", 1<<sender.KindLocal
+	}
+	a, err := sender.Parse(address)
+	if err != nil || a.IsNull() {
+		return walk, false
+	}
+	walk = a.Walk(nil)
+	walk.Only(only)
+	return walk, true
+}
+
+const domainKinds = sender.KindSet(1<<sender.KindAtDomain | 1<<sender.KindDomain | 1<<sender.KindSubdomains)
+
+func isDomain(k sender.Kind) bool { return domainKinds.Has(k) }
+
+// Matching returns the keys of all entries that match an address.
+func Matching(a sender.Address) []string {
+	walk := a.Walk(nil)
+	var keys []string
+	for k, ok := walk.Next(); ok; k, ok = walk.Next() {
+		keys = append(keys, string(k.Text))
+	}
+	return keys
+}
+
+// KindOf returns the kind of a list's key.
+func KindOf(key string) sender.Kind {
+	switch {
+	case key == "<>":
+		return sender.KindNull
+	case strings.HasPrefix(key, "@"):
+		return sender.KindAtDomain
+	case strings.HasSuffix(key, "@"):
+		return sender.KindLocal
+	case strings.Contains(key, "@"):
+		return sender.KindAddress
+	case strings.HasPrefix(key, "*."):
+		return sender.KindSubdomains
+	}
+	return sender.KindDomain
+}

@@ -187,7 +187,7 @@ const (
 	// In a resolver a name of the zone, also one that only has names below it, ends the
 	// wildcard above it (RFC 4592, section 3.3.1): beside "*.example.com CNAME ." the
 	// line "a.b.example.com CNAME ." keeps x.b.example.com from being blocked. Here
-	// only names that let through do so. "spamgate lists lint" warns of the others.
+	// only names that let through do so.
 	//
 	// Other answers, and triggers by address or name server, are unsupported;
 	// rpz-tcp-only., which does not block, is also an exception. The comment is

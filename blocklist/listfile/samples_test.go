@@ -120,7 +120,7 @@ func describe(e Entry) string {
 		words = append(words, "defer")
 	}
 	if e.Until != 0 {
-		words = append(words, "until "+formatUntil(e.Until))
+		words = append(words, "until "+FormatUntil(e.Until))
 	}
 	if e.Reason != "" {
 		words = append(words, fmt.Sprintf("reason %q", e.Reason))

@@ -38,7 +38,7 @@ func parseSides(s string, o Options) (Entry, error) {
 	if !o.PerRecipient {
 		return parseEntry(s, o)
 	}
-	recipient, entry := cutSides(s)
+	recipient, entry := cutPattern(trim(s))
 	if entry == "" {
 		return Entry{}, errOneSide
 	}
@@ -73,16 +73,6 @@ func parseRecipient(s string, o Options) (key string, err error) {
 	return r.Key, nil
 }
 
-// cutSides cuts a line at its first white space outside quotes.
-func cutSides(s string) (recipient, entry string) {
-	s = trim(s)
-	at := unquotedIndex(s, func(i int) bool { return isBlank(s[i]) })
-	if at < 0 {
-		return s, ""
-	}
-	return s[:at], trim(s[at:])
-}
-
 // explainSides makes the Problem for a line that parseSides refuses.
 func explainSides(text string, o Options, err error) Problem {
 	if hint, ok := sideHints[err]; ok {
@@ -92,7 +82,7 @@ func explainSides(text string, o Options, err error) Problem {
 	if !errors.As(err, &in) {
 		return explain(text, o, err)
 	}
-	recipient, entry := cutSides(text)
+	recipient, entry := cutPattern(trim(text))
 	side, what := entry, "the entry"
 	if in.recipient {
 		side, what = recipient, "the recipient"

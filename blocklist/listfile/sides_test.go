@@ -114,7 +114,7 @@ func FuzzSides(f *testing.F) {
 			}
 			return
 		}
-		recipient, entry := cutSides(s)
+		recipient, entry := cutPattern(trim(s))
 		r, err := parseEntry(recipient, one)
 		if err != nil || r.Key != want.For || r.Exception || want.For == "<>" {
 			t.Errorf("%q: recipient %+v, %v; got %+v", s, r, err, want)

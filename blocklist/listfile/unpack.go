@@ -40,7 +40,7 @@ type packed struct {
 func unpack(r io.Reader, o Options) (*packed, error) {
 	in := bufio.NewReaderSize(&limited{from: r, left: math.MaxInt64 - 1}, readBuffer)
 	p := &packed{close: func() {}}
-	name, err := packerOf(in)
+	name, err := Packer(in)
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +69,7 @@ func unpack(r io.Reader, o Options) (*packed, error) {
 	p.name = name
 	p.Reader = bufio.NewReaderSize(&limited{from: content, left: limit, limit: limit}, readBuffer)
 	if name != "" {
-		twice, err := packerOf(p.Reader)
+		twice, err := Packer(p.Reader)
 		if twice != "" {
 			err = fmt.Errorf("%w: it is packed twice; unpack it once", ErrPacked)
 		}
@@ -99,8 +99,8 @@ func (u unpackedFile) Close() error {
 	return nil
 }
 
-// packerOf returns the packer of a file; "" if it is not packed.
-func packerOf(in *bufio.Reader) (string, error) {
+// Packer returns the packer of a file; "" if it is not packed.
+func Packer(in *bufio.Reader) (string, error) {
 	start, _ := in.Peek(16) // reading returns an error again
 	for _, p := range packers {
 		if !strings.HasPrefix(string(start), p.magic) {
@@ -160,4 +160,29 @@ func (l *limited) Read(p []byte) (n int, err error) {
 	}
 	l.left -= int64(n)
 	return n, l.err
+}
+
+// CountLines returns the number of lines of a file, comments and empty lines
+// included, but at most most. It unpacks a file as [Reader] does.
+func CountLines(r io.Reader, most int) (n int, err error) {
+	p, err := unpack(r, Options{})
+	if err != nil {
+		return 0, err
+	}
+	defer p.close()
+	for n < most {
+		text, err := p.ReadSlice('\n')
+		switch {
+		case err == nil:
+			n++
+		case errors.Is(err, bufio.ErrBufferFull): // goes on
+		case errors.Is(err, io.EOF) && len(text) > 0:
+			return n + 1, nil
+		case errors.Is(err, io.EOF):
+			return n, nil
+		default:
+			return n, err
+		}
+	}
+	return n, nil
 }

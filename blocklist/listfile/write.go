@@ -112,7 +112,7 @@ type form struct {
 func newForm(o WriteOptions) (form, bool) {
 	switch o.Format {
 	case Plain:
-		return form{carries: o.carriesPlain, entry: o.plainText, expiry: true}, true
+		return form{carries: o.carriesPlain, entry: o.PlainLine, expiry: true}, true
 	case JSON:
 		return form{start: "[\n", between: ",\n", end: "\n]\n", carries: o.carriesJSON, entry: o.jsonText}, true
 	case PostfixAccess:
@@ -183,43 +183,48 @@ func quotedKey(key string) string {
 }
 
 // asEntry returns the text of an entry for the list that will read it.
-func (o WriteOptions) asEntry(e Entry) string {
-	if o.Exact && e.Kind == sender.KindDomain {
+func asEntry(e Entry, exact bool) string {
+	if exact && e.Kind == sender.KindDomain {
 		e.Key = "." + e.Key
 	}
-	if o.Exact && e.For != "" && !strings.Contains(e.For, "@") && !strings.HasPrefix(e.For, "*.") {
+	if exact && e.For != "" && !strings.Contains(e.For, "@") && !strings.HasPrefix(e.For, "*.") {
 		e.For = "." + e.For
 	}
 	return AsEntry(e)
 }
 
-// PlainLine returns the line of a plain list for an entry that was read from one.
-func (o WriteOptions) PlainLine(e Entry) string { return o.plainText(e) }
-
 func (o WriteOptions) carriesPlain(e Entry) error {
 	if e.Defer && !e.Exception {
 		return errNoDefer
 	}
-	return o.sameBack(Plain, o.plainText(e), e)
+	return o.sameBack(Plain, o.PlainLine(e), e)
 }
 
-// plainText returns a line of a plain list. A reason that began with # would end,
-// or continue as a note.
-func (o WriteOptions) plainText(e Entry) string {
-	var b strings.Builder
-	b.WriteString(o.asEntry(e))
-	reason := strings.TrimLeft(withoutMarks(withoutUntil(e.Reason)), "# ")
-	if e.Until != 0 {
-		reason = strings.TrimRight(untilWord+formatUntil(e.Until)+" "+reason, " ")
+// PlainLine returns the line of a plain list for an entry, with its end.
+func (o WriteOptions) PlainLine(e Entry) string {
+	l := LineOf(e, Options{Exact: o.Exact})
+	return l.Text + l.comment(" ") + "\n"
+}
+
+// LineOf returns the line of an entry, which a list of another kind may have. What would have
+// a meaning in its comment is changed: a reason that began with # would end, or continue as a
+// note.
+func LineOf(e Entry, o Options) Line {
+	return Line{
+		Text: asEntry(e, o.Exact), Until: FormatUntil(e.Until),
+		Reason: strings.TrimLeft(withoutMarks(withoutUntil(e.Reason)), "# "), Note: strings.TrimLeft(withoutUntil(e.Note), "# "),
 	}
-	if reason != "" {
-		b.WriteString(" # " + reason)
+}
+
+// Text returns a form of an entry that a list with these options reads as that entry, or ""
+// if there is none.
+func Text(e Entry, o Options) string {
+	text := asEntry(e, o.Exact)
+	got, err := ParseEntry(text, o)
+	if err != nil || got.For != e.For || got.Key != e.Key || got.Kind != e.Kind || got.Exception != e.Exception {
+		return ""
 	}
-	if note := strings.TrimLeft(withoutUntil(e.Note), "# "); note != "" {
-		b.WriteString(" ## " + note)
-	}
-	b.WriteByte('\n')
-	return b.String()
+	return text
 }
 
 // withoutUntil changes what would be an expiry: a reason from another format may have
@@ -239,14 +244,14 @@ func (o WriteOptions) carriesJSON(e Entry) error {
 		return err
 	}
 	e.Until = 0
-	return o.sameBack(JSON, o.jsonText(e), e)
+	return o.sameBack(JSON, asEntry(e, o.Exact), e)
 }
 
 func (o WriteOptions) jsonText(e Entry) string {
 	var b strings.Builder
 	out := json.NewEncoder(&b)
-	out.SetEscapeHTML(false) // for <>, the null sender
-	out.Encode(o.asEntry(e)) // a string can be encoded
+	out.SetEscapeHTML(false)        // for <>, the null sender
+	out.Encode(asEntry(e, o.Exact)) // a string can be encoded
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
@@ -254,42 +259,18 @@ func (o WriteOptions) jsonText(e Entry) string {
 // starts with a #, a name that looks like a setting) that this is safer than a test
 // for each.
 func (o WriteOptions) sameBack(f Format, text string, want Entry) error {
-	var got []Entry
-	refused := false
-	out := newOutput(Options{AllowPublicSuffix: true, Exact: o.Exact, Allow: o.Allow, PerRecipient: want.For != "", Now: 1}, func(e Entry) error {
-		got = append(got, e)
-		return nil
-	}, func(Problem) { refused = true })
+	read := Options{AllowPublicSuffix: true, Exact: o.Exact, Allow: o.Allow, PerRecipient: want.For != ""}
+	got, ok := ParseLine(strings.TrimSuffix(text, "\n"), read)
 	if f == JSON {
-		var entry string
-		if err := json.Unmarshal([]byte(text), &entry); err != nil {
-			return err
-		}
-		out.uncommented(1, entry)
-	} else if err := readText(f, text, out); err != nil {
-		return err
+		got, ok = Entry{}, false
+		newOutput(read, func(e Entry) error {
+			got, ok = e, true
+			return nil
+		}, nil).uncommented(1, text)
 	}
-	if refused || len(got) != 1 || got[0].For != want.For || got[0].Key != want.Key || got[0].Kind != want.Kind ||
-		got[0].Exception != want.Exception || got[0].Defer != want.Defer || got[0].Until != want.Until {
+	if !ok || got.For != want.For || got.Key != want.Key || got.Kind != want.Kind ||
+		got.Exception != want.Exception || got.Defer != want.Defer || got.Until != want.Until {
 		return errReadsElse
 	}
 	return nil
-}
-
-// readText reads a few lines.
-func readText(f Format, text string, out *output) error {
-	g, err := grammarOf(f)
-	if err != nil {
-		return err
-	}
-	line := 0
-	for text := range strings.Lines(text) {
-		line++
-		text, long := head(text)
-		out.take(g, line, text, long)
-	}
-	if g.end != nil {
-		g.end(out)
-	}
-	return out.err
 }

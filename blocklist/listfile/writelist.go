@@ -175,33 +175,6 @@ func (l *listWriter) softenFor(e Entry) {
 	}
 }
 
-// walkOf returns the keys of a sender that the entry is for, of the kinds that all
-// such senders share.
-func walkOf(e Entry) (walk sender.Walk, ok bool) {
-	address, only := e.Key, sender.AllKinds
-	switch e.Kind {
-	case sender.KindAtDomain:
-		address, only = "x"+e.Key, domainKinds
-	case sender.KindDomain:
-		address, only = "x@"+e.Key, domainKinds
-	case sender.KindSubdomains:
-		address, only = "x@x"+e.Key[1:], domainKinds
-	case sender.KindLocal:
-		address, only = e.Key+"example.com", 1<<sender.KindLocal
-	}
-	a, err := sender.Parse(address)
-	if err != nil || a.IsNull() {
-		return walk, false
-	}
-	walk = a.Walk(nil)
-	walk.Only(only)
-	return walk, true
-}
-
-const domainKinds = sender.KindSet(1<<sender.KindAtDomain | 1<<sender.KindDomain | 1<<sender.KindSubdomains)
-
-func isDomain(k sender.Kind) bool { return domainKinds.Has(k) }
-
 // except adds an exception for the senders of e to an entry that covers them: the
 // smallest that the format can express.
 func (l *listWriter) except(e, covering Entry) {

@@ -3,6 +3,8 @@ package store
 import (
 	"context"
 	"time"
+
+	"spamgate/blocklist/listfile"
 )
 
 // timing says how often, and how soon after events, the Store looks at files.
@@ -122,4 +124,99 @@ func (s *Store) do(ctx context.Context, job job, plan *schedule) {
 			}
 		}
 	}
+}
+
+// wakeLoop makes the loop decide again what to do when: an entry expires, or an index turns
+// out to be damaged, although no file has changed.
+func (s *Store) wakeLoop() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// rebuild asks for the lists with damaged indexes to be read again. Lookups call it.
+func (s *Store) rebuild() {
+	s.damage.Store(true)
+	s.wakeLoop()
+}
+
+// noteExpiry notes when a list is due to be read again since an entry has expired. A list
+// whose version on disk does not serve does not count: lookups ignore what has expired, and
+// reading the list again would not change what serves.
+func (s *Store) noteExpiry() {
+	var next time.Time
+	for _, src := range s.sources {
+		due := src.live.version().due()
+		if !due.IsZero() && src.live.err == nil && (next.IsZero() || due.Before(next)) {
+			next = due
+		}
+	}
+	var at int64
+	if !next.IsZero() {
+		at = next.UnixMicro()
+	}
+	if s.expiry.Swap(at) != at {
+		s.wakeLoop()
+	}
+}
+
+// nextExpiry returns what noteExpiry has noted; zero: never.
+func (s *Store) nextExpiry() time.Time {
+	if at := s.expiry.Load(); at != 0 {
+		return time.UnixMicro(at)
+	}
+	return time.Time{}
+}
+
+// longLines is from how many lines on a list is long: reading it takes a tenth of a second
+// or more.
+const longLines = 100_000
+
+// Listening says that clients are served. With [Config.StoredFirst] the Store now reads the
+// long lists that it left unread.
+func (s *Store) Listening() {
+	if s.state.deferring.Swap(false) {
+		s.watcher.Ring(time.Now())
+	}
+}
+
+// defers reports whether the files need not be read before clients are served: they are
+// long, and a stored index of what they held serves meanwhile.
+func (s *source) defers(paths []string) bool {
+	good := s.live.good
+	if !s.state.deferring.Load() || good == nil || !good.kept || s.live.err != nil || good.index.Damaged() {
+		return false
+	}
+	if good.lines() < longLines && !s.longFiles(paths) {
+		return false
+	}
+	if !s.deferred {
+		s.deferred = true
+		s.state.log.Info("the stored index of a long list serves, its files are read once the gate listens", "list", s.list.Name, "entries", good.Entries)
+	}
+	return true
+}
+
+// lines returns how many lines the version had, without comments.
+func (c *content) lines() int {
+	return c.Entries + c.Invalid + c.Unsupported + c.Expired + c.Protected + c.Disallowed
+}
+
+// longFiles reports whether the files have longLines or more. It counts no more than that,
+// which takes some milliseconds.
+func (s *source) longFiles(paths []string) bool {
+	left := longLines
+	for _, path := range paths {
+		f, err := s.opener.Open(path)
+		if err != nil {
+			return false // reading it says what is wrong
+		}
+		n, err := listfile.CountLines(f, left)
+		f.Close()
+		if left -= n; left <= 0 || err != nil {
+			return left <= 0
+		}
+	}
+	return false
 }

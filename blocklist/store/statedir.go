@@ -1,9 +1,13 @@
 package store
 
 import (
+	"errors"
+	"io/fs"
 	"net/url"
 	"path"
 	"strings"
+
+	"spamgate/internal/atomicfile"
 )
 
 // The names in a state directory, and in a list's directory there.
@@ -39,4 +43,19 @@ func ListName(list string) string {
 		name = "%2E" + name[1:]
 	}
 	return path.Join(listsName, name)
+}
+
+// HasServed reports whether a state directory keeps a version of a list: its index, or one in
+// the history.
+func HasServed(stateDir, list string) (bool, error) {
+	tree, dir := atomicfile.In(stateDir), ListName(list)
+	_, err := tree.Stat(path.Join(dir, segmentName))
+	if !errors.Is(err, fs.ErrNotExist) {
+		return err == nil, err
+	}
+	names, err := historyNames(tree, path.Join(dir, historyName))
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return len(names) > 0, err
 }

@@ -24,7 +24,6 @@ var guarded = map[string]string{
 	"decisions/recorder.go": "the writer, which recovers in guarded",
 	"joined/joined.go":      "hands the panic to who waits",
 	"listedit/lock.go":      "one system call",
-	"listedit/sum.go":       "a hash",
 	"listfiles/open.go":     "only commands read terminals and pipes",
 }
 

@@ -35,7 +35,7 @@ func parseWanted(typed string, l *config.List) (w wantedEntries, err error) {
 		return w, nil
 	}
 	if a, err := sender.Parse(typed); err == nil && (a.IsNull() || a.Local() != "") && !strings.ContainsAny(typed, "*!") {
-		return wantedEntries{keys: listedit.Matching(a)}, nil
+		return wantedEntries{keys: listfile.Matching(a)}, nil
 	}
 	e, err := listfile.ParseEntry(typed, listfile.Options{AllowPublicSuffix: true, Exact: l.Match == "exact"})
 	if err != nil {
@@ -45,7 +45,7 @@ func parseWanted(typed string, l *config.List) (w wantedEntries, err error) {
 		}
 		return w, invalid(sentence(err))
 	}
-	w.keys = append([]string{e.Key}, listedit.Covering(e.Key, e.Kind)...)
+	w.keys = append([]string{e.Key}, listfile.Covering(e.Key, e.Kind)...)
 	w.domain = listfiles.DomainOf(e)
 	return w, nil
 }

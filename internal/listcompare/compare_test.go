@@ -11,7 +11,6 @@ import (
 	"spamgate/blocklist/listfile"
 	"spamgate/blocklist/segment"
 	"spamgate/internal/config"
-	"spamgate/internal/listedit"
 	"spamgate/internal/listfiles"
 )
 
@@ -96,7 +95,7 @@ func plainOverlap(lists []*listfiles.List, lines []map[string]string) map[string
 			if !has(i, key) {
 				continue
 			}
-			covering := listedit.Covering(key, listedit.KindOf(key))
+			covering := listfile.Covering(key, listfile.KindOf(key))
 			for j := range lists {
 				if j > i && has(j, key) {
 					counts[lists[i].Name+" and "+lists[j].Name]++

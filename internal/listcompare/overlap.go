@@ -13,10 +13,10 @@ import (
 	"strings"
 	"sync"
 
+	"spamgate/blocklist/listfile"
 	"spamgate/blocklist/segment"
 	"spamgate/blocklist/sender"
 	"spamgate/internal/joined"
-	"spamgate/internal/listedit"
 	"spamgate/internal/listfiles"
 )
 
@@ -242,7 +242,7 @@ func (t *overlapTally) entry(hash uint64, key []byte) bool {
 // broader counts an entry once for each list that has a broader one, unless an exception of that
 // list cancels it.
 func (t *overlapTally) broader(key string, hash uint64) {
-	covering := listedit.Covering(key, listedit.KindOf(key))
+	covering := listfile.Covering(key, listfile.KindOf(key))
 	for j, l := range t.lists {
 		if !Covers(l.List, t.lists[t.list].List) || t.segments[j].Kinds()&broadKinds == 0 {
 			continue

@@ -9,7 +9,6 @@ import (
 	"spamgate/blocklist/sender"
 	"spamgate/blocklist/verdict"
 	"spamgate/internal/config"
-	"spamgate/internal/listedit"
 	"spamgate/internal/listfiles"
 )
 
@@ -101,7 +100,7 @@ func (l *superfluousList) note(e listfile.Entry) {
 	if e.Exception {
 		l.exceptions = true
 		l.excepted[e.Key] = true
-		for _, key := range listedit.Covering(e.Key, e.Kind) {
+		for _, key := range listfile.Covering(e.Key, e.Kind) {
 			l.excepted[key] = true
 		}
 	}
@@ -129,7 +128,7 @@ func (s *Superfluous) Remove(n, file int, e listfile.Entry) (by Cover, ok bool, 
 	if r.File != file || r.Line != e.Line {
 		return Cover{own.List, e.Key}, true, nil // the line has no effect; without the other the same covers it
 	}
-	chain := listedit.Covering(e.Key, e.Kind)
+	chain := listfile.Covering(e.Key, e.Kind)
 	for i, l := range append([]*superfluousList{own}, s.lists...) {
 		if i > 0 && !s.replaces(l, own, e) {
 			continue
@@ -174,7 +173,7 @@ func (s *Superfluous) cover(l, own *superfluousList, e listfile.Entry, chain []s
 		chain = append([]string{e.Key}, chain...)
 	}
 	for i, key := range chain {
-		if listedit.KindOf(key) == sender.KindLocal && e.Kind != sender.KindLocal {
+		if listfile.KindOf(key) == sender.KindLocal && e.Kind != sender.KindLocal {
 			break // between the two, entries of other local parts may count
 		}
 		r, ok, err := s.find(l, key)

@@ -2,7 +2,6 @@ package listedit
 
 import (
 	"bufio"
-	"bytes"
 	"fmt"
 	"io"
 	"maps"
@@ -43,7 +42,7 @@ type Addition struct {
 // Add adds entries to a plain list, each once. An entry that is already there keeps
 // its line, and gets the new comment if that differs. The error is [ErrUnchanged] if
 // nothing has to be changed, and also if an entry is Refused.
-func Add(old io.ReadSeeker, w io.Writer, o listfile.Options, entries []NewEntry) ([]Addition, error) {
+func Add(old io.ReadSeeker, w io.Writer, o listfile.Options, entries []listfile.Line) ([]Addition, error) {
 	additions := make([]Addition, len(entries))
 	index := newKeyIndex()
 	for i, n := range entries {
@@ -138,11 +137,11 @@ func (a *Addition) meet(e listfile.Entry) {
 }
 
 // splice adds the addition's changes to s.
-func (a *Addition) splice(s *Splice, n NewEntry, texts map[int]string) error {
+func (a *Addition) splice(s *Splice, n listfile.Line, texts map[int]string) error {
 	switch a.What {
 	case Added:
 		a.Line = len(s.Append) // counted from the first appended line
-		a.After = n.Line()
+		a.After = n.String()
 		s.Append = append(s.Append, a.After)
 	case Updated:
 		if n.Note == "" {
@@ -150,10 +149,10 @@ func (a *Addition) splice(s *Splice, n NewEntry, texts map[int]string) error {
 		}
 		text, _ := listfile.CutComment(texts[a.Line])
 		n.Text = strings.TrimRight(text, " \t")
-		if err := n.checkLength(); err != nil {
+		if err := n.CheckLength(); err != nil {
 			return fmt.Errorf("line %d: %w", a.Line, err)
 		}
-		a.Before, a.After = []string{texts[a.Line]}, n.Line()
+		a.Before, a.After = []string{texts[a.Line]}, n.String()
 		s.Replace[a.Line] = a.After
 		for _, line := range a.Extra {
 			s.Remove[line] = true // it could expire later
@@ -196,12 +195,6 @@ func (x *keyIndex) scan(old io.ReadSeeker, o listfile.Options, own, covering fun
 		}
 		return nil
 	})
-}
-
-// packed reports whether a file is packed with gzip or zstd.
-func packed(in *bufio.Reader) bool {
-	start, _ := in.Peek(4) // reading returns an error again
-	return bytes.HasPrefix(start, []byte("\x1f\x8b")) || bytes.Equal(start, []byte("\x28\xb5\x2f\xfd"))
 }
 
 // linesOf returns the texts of some lines, without byte order mark and line end.

@@ -12,7 +12,7 @@ import (
 )
 
 // add adds to a text.
-func add(t *testing.T, old string, o listfile.Options, entries ...NewEntry) (string, []Addition) {
+func add(t *testing.T, old string, o listfile.Options, entries ...listfile.Line) (string, []Addition) {
 	t.Helper()
 	var b strings.Builder
 	additions, err := Add(strings.NewReader(old), &b, o, entries)
@@ -29,23 +29,23 @@ func TestAdd(t *testing.T) {
 	const list = "# mine\nSpam.Example  # one\r\n\nother.example\n.spam.example. # two\n!press@spam.example"
 	for _, test := range []struct {
 		name  string
-		entry NewEntry
+		entry listfile.Line
 		want  string
 		what  string
 		line  int
 	}{
-		{"new", NewEntry{Text: "New.Example", Reason: "r", Note: "n"}, list + "\nNew.Example  # r ## n\n", Added, 7},
-		{"until", NewEntry{Text: "new.example", Until: "2099-12-31"}, list + "\nnew.example  # until=2099-12-31\n", Added, 7},
-		{"note alone", NewEntry{Text: "new.example", Note: "n"}, list + "\nnew.example  ## n\n", Added, 7},
-		{"there already", NewEntry{Text: "spam.example", Reason: "one"}, list, Present, 2},
-		{"another reason", NewEntry{Text: "spam.example", Reason: "new"},
+		{"new", listfile.Line{Text: "New.Example", Reason: "r", Note: "n"}, list + "\nNew.Example  # r ## n\n", Added, 7},
+		{"until", listfile.Line{Text: "new.example", Until: "2099-12-31"}, list + "\nnew.example  # until=2099-12-31\n", Added, 7},
+		{"note alone", listfile.Line{Text: "new.example", Note: "n"}, list + "\nnew.example  ## n\n", Added, 7},
+		{"there already", listfile.Line{Text: "spam.example", Reason: "one"}, list, Present, 2},
+		{"another reason", listfile.Line{Text: "spam.example", Reason: "new"},
 			"# mine\nSpam.Example  # new\r\n\nother.example\n!press@spam.example\n", Updated, 2},
-		{"another note", NewEntry{Text: "spam.example", Reason: "one", Note: "n"},
+		{"another note", listfile.Line{Text: "spam.example", Reason: "one", Note: "n"},
 			"# mine\nSpam.Example  # one ## n\r\n\nother.example\n!press@spam.example\n", Updated, 2},
-		{"an end", NewEntry{Text: "OTHER.example.", Reason: "r", Until: "2099-12-31T10:00:00Z"},
+		{"an end", listfile.Line{Text: "OTHER.example.", Reason: "r", Until: "2099-12-31T10:00:00Z"},
 			strings.Replace(list, "other.example", "other.example  # until=2099-12-31T10:00:00Z r", 1) + "\n", Updated, 4},
-		{"cancelled", NewEntry{Text: "press@spam.example", Reason: "r"}, list, Refused, 6},
-		{"exception", NewEntry{Text: "!other.example", Reason: "r"}, list + "\n!other.example  # r\n", Added, 7},
+		{"cancelled", listfile.Line{Text: "press@spam.example", Reason: "r"}, list, Refused, 6},
+		{"exception", listfile.Line{Text: "!other.example", Reason: "r"}, list + "\n!other.example  # r\n", Added, 7},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			got, additions := add(t, list, listfile.Options{}, test.entry)
@@ -61,16 +61,16 @@ func TestSides(t *testing.T) {
 	const list = "# mine\nann@example.net\tNews.Example  # one\r\n\n@example.net   shop.example # ours\nAnn@Example.NET !deals@shop.example\n"
 	sides := listfile.Options{PerRecipient: true}
 	for _, test := range []struct {
-		entry NewEntry
+		entry listfile.Line
 		want  string
 		what  string
 		line  int
 	}{
-		{NewEntry{Text: "bob@example.net  news.example", Reason: "r"}, list + "bob@example.net  news.example  # r\n", Added, 6},
-		{NewEntry{Text: "ANN@example.net news.example.", Reason: "r"}, strings.Replace(list, "News.Example  # one", "News.Example  # r", 1), Updated, 2},
-		{NewEntry{Text: "ann@example.net news.example", Reason: "one"}, list, Present, 2},
-		{NewEntry{Text: "ann@example.net deals@shop.example", Reason: "r"}, list, Refused, 5},
-		{NewEntry{Text: "bob@example.net deals@shop.example", Reason: "r"}, list + "bob@example.net deals@shop.example  # r\n", Added, 6},
+		{listfile.Line{Text: "bob@example.net  news.example", Reason: "r"}, list + "bob@example.net  news.example  # r\n", Added, 6},
+		{listfile.Line{Text: "ANN@example.net news.example.", Reason: "r"}, strings.Replace(list, "News.Example  # one", "News.Example  # r", 1), Updated, 2},
+		{listfile.Line{Text: "ann@example.net news.example", Reason: "one"}, list, Present, 2},
+		{listfile.Line{Text: "ann@example.net deals@shop.example", Reason: "r"}, list, Refused, 5},
+		{listfile.Line{Text: "bob@example.net deals@shop.example", Reason: "r"}, list + "bob@example.net deals@shop.example  # r\n", Added, 6},
 	} {
 		got, additions := add(t, list, sides, test.entry)
 		if a := additions[0]; got != test.want || a.What != test.what || a.Line != test.line {
@@ -101,9 +101,9 @@ func TestTextOfSides(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				again, err := listfile.ParseEntry(Text(e, o), o)
+				again, err := listfile.ParseEntry(listfile.Text(e, o), o)
 				if err != nil || again != e {
-					t.Errorf("%+v written as %q is read as %+v, %v", e, Text(e, o), again, err)
+					t.Errorf("%+v written as %q is read as %+v, %v", e, listfile.Text(e, o), again, err)
 				}
 			}
 		}
@@ -111,7 +111,7 @@ func TestTextOfSides(t *testing.T) {
 }
 
 func TestAddTwice(t *testing.T) {
-	got, additions := add(t, "", listfile.Options{}, NewEntry{Text: "a.example"}, NewEntry{Text: "A.example."}, NewEntry{Text: "!a.example"})
+	got, additions := add(t, "", listfile.Options{}, listfile.Line{Text: "a.example"}, listfile.Line{Text: "A.example."}, listfile.Line{Text: "!a.example"})
 	if got != "a.example\n!a.example\n" || additions[1].What != Twice {
 		t.Errorf("%q; %+v", got, additions)
 	}
@@ -123,12 +123,12 @@ func TestAddRefuses(t *testing.T) {
 		"a b":            "white space",
 		"#a@example.com": `write "#a"@example.com`,
 	} {
-		_, err := Add(strings.NewReader(""), io.Discard, listfile.Options{}, []NewEntry{{Text: text}})
+		_, err := Add(strings.NewReader(""), io.Discard, listfile.Options{}, []listfile.Line{{Text: text}})
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v, want %q", text, err, want)
 		}
 	}
-	for _, n := range []NewEntry{{Reason: "a\nb"}, {Note: "a\rb"}, {Reason: "a ## b"}, {Reason: "until=2099-12-31"}, {Reason: "# a"}, {Reason: "a", Note: "# b"}} {
+	for _, n := range []listfile.Line{{Reason: "a\nb"}, {Note: "a\rb"}, {Reason: "a ## b"}, {Reason: "until=2099-12-31"}, {Reason: "# a"}, {Reason: "a", Note: "# b"}} {
 		n.Text = "example.com"
 		if e, err := n.Parse(listfile.Options{}); err == nil && (e.Reason != n.Reason || e.Note != n.Note) {
 			t.Errorf("%+v: read as %+v", n, e)
@@ -146,12 +146,12 @@ func TestAddRefuses(t *testing.T) {
 		{"", "9999-12-31T23:59:59-12:00", "leave it out"},
 		{"", "10000-01-01T11:59:59Z", "leave it out"},
 	} {
-		_, err := NewEntry{Text: "example.com", Reason: tt.reason, Until: tt.until}.Parse(listfile.Options{})
+		_, err := listfile.Line{Text: "example.com", Reason: tt.reason, Until: tt.until}.Parse(listfile.Options{})
 		if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("reason %q, until %q: error %v, want %q", tt.reason, tt.until, err, tt.want)
 		}
 	}
-	if _, err := Add(strings.NewReader("\x1f\x8bpacked"), io.Discard, listfile.Options{}, []NewEntry{{Text: "a.example"}}); !errors.Is(err, ErrPacked) {
+	if _, err := Add(strings.NewReader("\x1f\x8bpacked"), io.Discard, listfile.Options{}, []listfile.Line{{Text: "a.example"}}); !errors.Is(err, ErrPacked) {
 		t.Errorf("error %v", err)
 	}
 }
@@ -164,13 +164,13 @@ func FuzzAddRemove(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, list, text, reason string) {
 		o := listfile.Options{}
-		n := NewEntry{Text: text, Reason: reason}
+		n := listfile.Line{Text: text, Reason: reason}
 		e, err := n.Parse(o)
 		if err != nil || strings.ContainsAny(list, "\x00\x1f\x28") || strings.HasPrefix(list, "\xff\xfe") || strings.HasPrefix(list, "\xfe\xff") {
 			return
 		}
 		var longer, shorter strings.Builder
-		additions, err := Add(strings.NewReader(list), &longer, o, []NewEntry{n})
+		additions, err := Add(strings.NewReader(list), &longer, o, []listfile.Line{n})
 		if errors.Is(err, ErrUnchanged) || err == nil && additions[0].What != Added {
 			return
 		}
@@ -208,7 +208,7 @@ func TestText(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := Text(e, test.o); got != test.want {
+		if got := listfile.Text(e, test.o); got != test.want {
 			t.Errorf("%s is written %s, want %s", test.in, got, test.want)
 		}
 	}
@@ -226,7 +226,7 @@ func TestCovering(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return slices.Contains(Matching(a), key)
+		return slices.Contains(listfile.Matching(a), key)
 	}
 	parse := func(text string) listfile.Entry {
 		e, err := listfile.ParseEntry(text, listfile.Options{})
@@ -237,7 +237,7 @@ func TestCovering(t *testing.T) {
 	}
 	for _, text := range entries {
 		e := parse(text)
-		for _, key := range Covering(e.Key, e.Kind) {
+		for _, key := range listfile.Covering(e.Key, e.Kind) {
 			for _, address := range addresses {
 				if matches(e.Key, address) && !matches(key, address) {
 					t.Errorf("%s is said to cover %s, and does not match %s", key, text, address)
@@ -250,11 +250,11 @@ func TestCovering(t *testing.T) {
 		{"@a.example.com", "a.example.com"}, {"a.example.com", "*.example.com"}, {"*.a.example.com", "example.com"},
 		{"*.example.com", "example.com"}, {"user+tag@", "user@"}, {"x@[192.0.2.1]", "@[192.0.2.1]"},
 	} {
-		if e := parse(test.narrow); !slices.Contains(Covering(e.Key, e.Kind), parse(test.broad).Key) {
+		if e := parse(test.narrow); !slices.Contains(listfile.Covering(e.Key, e.Kind), parse(test.broad).Key) {
 			t.Errorf("%s covers %s", test.broad, test.narrow)
 		}
 	}
-	if e := parse("example.com"); slices.Contains(Covering(e.Key, e.Kind), "*.example.com") {
+	if e := parse("example.com"); slices.Contains(listfile.Covering(e.Key, e.Kind), "*.example.com") {
 		t.Error("*.example.com does not cover example.com")
 	}
 }

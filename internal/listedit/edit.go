@@ -249,10 +249,9 @@ func (f *original) same() (bool, error) {
 
 // write calls edit with w, and records the result in change.
 func (f *original) write(ctx context.Context, w io.Writer, edit func(io.ReadSeeker, io.Writer) error, change *Change, maxBytes int64) error {
-	sum := newSum()
-	defer sum.end()
+	sum := sha256.New()
 	size := &counter{most: maxBytes}
-	buffered := bufio.NewWriterSize(io.MultiWriter(size, w, sum), sumBuffer)
+	buffered := bufio.NewWriterSize(io.MultiWriter(size, w, sum), copyBuffer)
 	err := edit(stoppable{ctx, f.file}, buffered)
 	if errors.Is(err, ErrUnchanged) {
 		return nil
@@ -266,7 +265,7 @@ func (f *original) write(ctx context.Context, w io.Writer, edit func(io.ReadSeek
 	if err != nil {
 		return err
 	}
-	change.Changed, change.Size, change.SHA256 = true, size.n, sum.end()
+	change.Changed, change.Size, change.SHA256 = true, size.n, [sha256.Size]byte(sum.Sum(nil))
 	return nil
 }
 

@@ -50,7 +50,7 @@ func runAdder(path, name, count string) int {
 
 func addOne(path, entry string) error {
 	_, err := Rewrite(context.Background(), path, func(old io.ReadSeeker, w io.Writer) error {
-		_, err := Add(old, w, listfile.Options{}, []NewEntry{{Text: entry, Reason: "test"}})
+		_, err := Add(old, w, listfile.Options{}, []listfile.Line{{Text: entry, Reason: "test"}})
 		return err
 	}, Options{})
 	return err

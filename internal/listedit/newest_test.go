@@ -156,7 +156,7 @@ func TestRecordFirst(t *testing.T) {
 // TestBeforeAndAfter: additions and removals tell the texts of the lines.
 func TestBeforeAndAfter(t *testing.T) {
 	const list = "spam.example # one\r\nother.example\n.Spam.example # two"
-	_, additions := add(t, list, listfile.Options{}, NewEntry{Text: "spam.example", Until: "2999-01-01"}, NewEntry{Text: "new.example"}, NewEntry{Text: "other.example"})
+	_, additions := add(t, list, listfile.Options{}, listfile.Line{Text: "spam.example", Until: "2999-01-01"}, listfile.Line{Text: "new.example"}, listfile.Line{Text: "other.example"})
 	for i, want := range []Addition{
 		{Before: []string{"spam.example # one", ".Spam.example # two"}, After: "spam.example  # until=2999-01-01"},
 		{After: "new.example"},

@@ -1,7 +1,6 @@
 package listedit
 
 import (
-	"bytes"
 	"io"
 	"maps"
 	"slices"
@@ -23,17 +22,6 @@ type Removal struct {
 // NoEntries is the content of a list whose last entry and comment were removed: a file
 // of 0 bytes would pass for a lost one.
 const NoEntries = "# no entries"
-
-// Whole returns the text of a list as an editor may leave it, with a line end after its
-// last line. An empty one gets the line [NoEntries].
-func Whole(content []byte) []byte {
-	if len(content) == 0 {
-		return []byte(NoEntries + "\n")
-	}
-	var whole bytes.Buffer
-	_, _ = Splice{}.Copy(&whole, bytes.NewReader(content)) // in memory nothing fails
-	return whole.Bytes()
-}
 
 // Remove removes entries from a plain list, in whatever spelling. The error is
 // [ErrUnchanged] if the list has none of them.

@@ -22,6 +22,7 @@ func TestRemove(t *testing.T) {
 		{"an exception that is an entry only", "a@example.com\n", "!a@example.com", ""},
 		{"however it is spelled, and each of its lines", "A@Example.COM.\nb@example.com\na@example.com # again\n", "a@example.com", "b@example.com\n"},
 		{"not those that end alike", "aa@example.com\na@example.com.example\n", "a@example.com", ""},
+		{"in a first line with a mark", "\ufeffa@example.com\nb@example.com\n", "a@example.com", "\ufeffb@example.com\n"},
 		{"the last one", "a@example.com\n", "a@example.com", NoEntries + "\n"},
 		{"the last one, without a line end", "a@example.com", "a@example.com", NoEntries + "\n"},
 		{"the last one beside a comment", "# ours\na@example.com\n", "a@example.com", "# ours\n"},
@@ -43,5 +44,20 @@ func TestRemove(t *testing.T) {
 				t.Errorf("%q, %v; want %q", out.String(), err, tt.want)
 			}
 		})
+	}
+}
+
+// BenchmarkFind finds an entry among a million lines.
+func BenchmarkFind(b *testing.B) {
+	list := strings.Repeat("mail.some-name.example\nuser@another-name.example\n", 500_000)
+	e, err := listfile.ParseEntry("mail.wanted.example", listfile.Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.SetBytes(int64(len(list)))
+	for b.Loop() {
+		if _, err := Find(strings.NewReader(list), listfile.Options{}, []listfile.Entry{e}); err != nil {
+			b.Fatal(err)
+		}
 	}
 }

@@ -40,52 +40,27 @@ func Below[T string | []byte](key T, name string) bool {
 
 // FindWanted calls found for each entry of a plain list that is wanted, in the order of
 // the lines, until it returns an error. Expired entries count. If the list is a [Finder]
-// it need not be read; otherwise few of its lines are parsed.
+// it need not be read.
 func FindWanted(old io.ReadSeeker, o listfile.Options, wanted *Wanted, found func(listfile.Entry) error) error {
 	if f, ok := old.(Finder); ok && len(wanted.Below) == 0 {
 		if entries, ok := f.FindKeys(wanted.Keys); ok {
-			return each(entries, found)
+			for _, e := range entries {
+				if err := found(e); err != nil {
+					return err
+				}
+			}
+			return nil
 		}
 	}
 	if _, err := old.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
 	in := bufio.NewReaderSize(old, 64<<10)
-	if packed(in) {
+	if packer, _ := listfile.Packer(in); packer != "" { // reading returns an error again
 		return ErrPacked
 	}
 	o.Format, o.Now = listfile.Plain, 1
 	match := wanted.match()
-	c := newCandidates(in, wanted)
-	if c == nil {
-		return eachEntry(in, o, match, found)
-	}
-	var entries []listfile.Entry
-	if eachEntry(c, o, match, func(e listfile.Entry) error {
-		e.Line = c.line(e.Line)
-		entries = append(entries, e)
-		return nil
-	}) == nil {
-		return each(entries, found)
-	}
-	// An error names a line, which has its number only among all lines.
-	if _, err := old.Seek(0, io.SeekStart); err != nil {
-		return err
-	}
-	return eachEntry(old, o, match, found)
-}
-
-func each(entries []listfile.Entry, found func(listfile.Entry) error) error {
-	for _, e := range entries {
-		if err := found(e); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// eachEntry calls found with each entry of a list that is wanted.
-func eachEntry(in io.Reader, o listfile.Options, match func(e listfile.Entry) bool, found func(listfile.Entry) error) error {
 	for e, err := range listfile.NewReader(in, o).All() {
 		if err == nil && match(e) {
 			err = found(e)

@@ -2,7 +2,6 @@ package listfiles
 
 import (
 	"fmt"
-	"time"
 
 	"spamgate/blocklist/listfile"
 	"spamgate/internal/term"
@@ -23,7 +22,7 @@ type EntryInfo struct {
 }
 
 func NewEntryInfo(list, file string, e listfile.Entry) EntryInfo {
-	return EntryInfo{list, file, e.Line, e.For, withSign(e), e.Kind.String(), e.Exception, Until(e.Until), e.Reason, e.Note}
+	return EntryInfo{list, file, e.Line, e.For, withSign(e), e.Kind.String(), e.Exception, listfile.FormatUntil(e.Until), e.Reason, e.Note}
 }
 
 // String formats the entry for people.
@@ -60,15 +59,7 @@ func sides(recipient, entry string) string {
 func Described(what string, e listfile.Entry) string {
 	what += " " + Written(e)
 	if e.Until != 0 {
-		what += " until " + Until(e.Until)
+		what += " until " + listfile.FormatUntil(e.Until)
 	}
 	return what
-}
-
-// Until formats the end of an entry; "" means that it has none.
-func Until(until int64) string {
-	if until == 0 {
-		return ""
-	}
-	return time.Unix(until, 0).UTC().Format(time.RFC3339)
 }

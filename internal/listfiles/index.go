@@ -87,7 +87,7 @@ func (x *Index) Find(keys []string) (found []Located, all bool, err error) {
 	for _, key := range keys {
 		_, of, _ := strings.Cut(key, "\t") // the sender's side
 		of = cmp.Or(of, key)
-		if len(key) > segment.MaxKey || x.stored.Omitted > 0 && x.guarded.LeftOut(x.list, listfile.Entry{Key: of, Kind: listedit.KindOf(of)}).Omitted() {
+		if len(key) > segment.MaxKey || x.stored.Omitted > 0 && x.guarded.LeftOut(x.list, listfile.Entry{Key: of, Kind: listfile.KindOf(of)}).Omitted() {
 			all = false
 		}
 		r, ok, err := x.stored.Lookup(key)

@@ -86,8 +86,5 @@ func (o *InOrder) Lookup(key string) (listfile.Entry, bool) {
 	if o.WithoutNotes {
 		r.Note = ""
 	}
-	return listfile.Entry{
-		For: r.For, Key: r.Key, Kind: sender.Kind(r.Kind), Exception: r.Exception, Defer: r.Defer,
-		Until: r.Until, Line: r.Line, Reason: r.Reason, Note: r.Note,
-	}, ok
+	return Record{Record: r}.Entry(), ok
 }

@@ -124,9 +124,9 @@ func cancelled(l *listfiles.List, additions []listedit.Addition) error {
 }
 
 // lines returns the lines of new entries. It refuses those that the list would not take.
-func (e *Editor) lines(l *listfiles.List, entries []NewEntry) ([]listedit.NewEntry, error) {
+func (e *Editor) lines(l *listfiles.List, entries []NewEntry) ([]listfile.Line, error) {
 	guarded := listfiles.NewProtection(e.config())
-	lines := make([]listedit.NewEntry, len(entries))
+	lines := make([]listfile.Line, len(entries))
 	var errs []error
 	for i, n := range entries {
 		text, _, err := n.parse(l)
@@ -135,7 +135,7 @@ func (e *Editor) lines(l *listfiles.List, entries []NewEntry) ([]listedit.NewEnt
 		}
 		var x listfile.Entry
 		if err == nil {
-			lines[i] = listedit.NewEntry{Text: text, Reason: strings.TrimSpace(n.Reason), Note: strings.TrimSpace(n.Note), Until: listedit.UntilText(n.Until)}
+			lines[i] = listfile.Line{Text: text, Reason: strings.TrimSpace(n.Reason), Note: strings.TrimSpace(n.Note), Until: listfile.UntilText(n.Until)}
 			x, err = lines[i].Parse(l.Options)
 		}
 		if err != nil {

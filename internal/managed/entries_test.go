@@ -244,13 +244,13 @@ func TestUntilText(t *testing.T) {
 		{midnight.Add(1), "2030-01-02T00:00:01Z"},
 		{midnight.Add(time.Hour).In(time.FixedZone("", 3600)), "2030-01-02T01:00:00Z"},
 	} {
-		got := listedit.UntilText(c.until)
+		got := listfile.UntilText(c.until)
 		ends, err := listfile.ParseUntil(got)
 		if early := c.until.Sub(time.Unix(ends, 0)); got != c.want || err != nil || early > 0 || early <= -time.Second {
 			t.Errorf("%v: %s, want %s (%v too early, %v)", c.until, got, c.want, early, err)
 		}
 	}
-	if got := listedit.UntilText(time.Time{}); got != "" {
+	if got := listfile.UntilText(time.Time{}); got != "" {
 		t.Errorf("no end is %s", got)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"spamgate/blocklist/listfile"
 	"spamgate/internal/atomicfile"
 )
 
@@ -53,7 +54,7 @@ func (f *File) openCopy() ([]byte, time.Time, error) {
 	if err != nil {
 		return nil, time.Time{}, err
 	}
-	raw, err := io.ReadAll(io.LimitReader(file, maxSize+maxLine))
+	raw, err := io.ReadAll(io.LimitReader(file, maxSize+listfile.MaxLine))
 	return raw, info.ModTime(), err
 }
 

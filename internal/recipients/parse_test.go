@@ -5,12 +5,13 @@ import (
 	"strings"
 	"testing"
 
+	"spamgate/blocklist/listfile"
 	"spamgate/blocklist/verdict"
 )
 
 // TestParseDomains reads files with recipient domains.
 func TestParseDomains(t *testing.T) {
-	long := strings.Repeat("x", maxLine)
+	long := strings.Repeat("x", listfile.MaxLine)
 	for text, want := range map[string]struct {
 		domains string
 		invalid int

@@ -5,8 +5,8 @@
 //
 // It also proves the other way: the gate decides by random files in the formats of
 // Postfix, rbldnsd, named, dnsmasq and SpamAssassin like these programs. It refuses more
-// only by zones of which spamgate lists lint has warned, and by SpamAssassin's settings
-// as docs/lists.md says.
+// only by zones in which a record ends a wildcard, and by SpamAssassin's settings, as
+// docs/lists.md says.
 //
 // With SPAMGATE_E2E_FULL=1 each compares 10,000 decisions.
 package exports

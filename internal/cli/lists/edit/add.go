@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"spamgate/blocklist/listfile"
 	"spamgate/blocklist/sender"
 	"spamgate/internal/cli/lists/session"
 	"spamgate/internal/cli/local"
@@ -32,7 +33,7 @@ type listsAddOptions struct {
 func newListsAddCommand() *cobra.Command {
 	var o listsAddOptions
 	cmd := &cobra.Command{
-		Use:   "add ENTRY... | - --reason TEXT [--list NAME]",
+		Use:   "add ENTRY... --reason TEXT [--list NAME]",
 		Short: "Add entries to a list",
 		Long: `Add entries to a list, each on its own line at the end of the file. The default
 list is the only block list that can be changed.
@@ -49,10 +50,7 @@ default list is then the only such block list.
 An entry that is in the list already keeps its place, and gets the new reason
 and end. If one of several entries is invalid, none is added.
 
-"-" reads the entries from standard input, one on each line as in a list file:
-the comment of a line is its reason, in place of --reason. Without --for, lines
-for a list with per_recipient = true begin with the recipient. All are added in
-one change, or none if a line is invalid.
+Entries of a file are for "spamgate lists import".
 
 Refused clients see the reason, unless the list has public_reason = false. They
 never see the note.
@@ -63,8 +61,7 @@ unless the error says so.`,
   spamgate lists add '!press@spam.example' --reason "we want these"
   spamgate lists add user@example.net --list allowed --reason "asked by sales"
   spamgate lists add shop.example --for ann@example.net --reason "her wish"
-  spamgate lists add '*.bulk.example' --reason "outbreak" --until 24h
-  printf '%s\n' a.example b.example | spamgate lists add - --reason "bots"`,
+  spamgate lists add '*.bulk.example' --reason "outbreak" --until 24h`,
 		Args: needEntries,
 	}
 	addTarget(&o.Flags, cmd)
@@ -95,17 +92,15 @@ type addedEntry struct {
 }
 
 func listsAdd(s *session.Session, o listsAddOptions, args []string) error {
-	if strings.TrimSpace(o.Reason) == "" && !fromInput(args) {
+	if strings.TrimSpace(o.Reason) == "" {
 		return errors.New(`no reason: give one, as in --reason "unsolicited mail"`)
 	}
 	list, ran, err := listToAddTo(s)
 	if err != nil || ran {
 		return err
 	}
-	if !fromInput(args) || o.Recipient != "" {
-		if err := checkSides(s, list); err != nil {
-			return err
-		}
+	if err := checkSides(s, list); err != nil {
+		return err
 	}
 	entries, err := newEntries(s, list, o, args)
 	if err != nil {
@@ -116,7 +111,6 @@ func listsAdd(s *session.Session, o listsAddOptions, args []string) error {
 		return err
 	}
 	e := &entryEdit{s.Edit(list, file)}
-	e.RecordEach = fromInput(args)
 	report, err := e.add(s, entries)
 	if err != nil {
 		return err
@@ -125,20 +119,17 @@ func listsAdd(s *session.Session, o listsAddOptions, args []string) error {
 }
 
 // newEntries parses and checks the entries to be added.
-func newEntries(s *session.Session, l *listfiles.List, o listsAddOptions, args []string) ([]listedit.NewEntry, error) {
+func newEntries(s *session.Session, l *listfiles.List, o listsAddOptions, args []string) ([]listfile.Line, error) {
 	until := ""
 	if o.until != "" {
 		end, err := words.ParseUntil(o.until, time.Now())
 		if err != nil {
 			return nil, fmt.Errorf("--until: %w", err)
 		}
-		until = listedit.UntilText(end)
+		until = listfile.UntilText(end)
 	}
-	flags := listedit.NewEntry{Reason: strings.TrimSpace(o.Reason), Note: strings.TrimSpace(o.note), Until: until}
-	if fromInput(args) {
-		return newEntriesOfInput(s, l, flags)
-	}
-	entries := make([]listedit.NewEntry, len(args))
+	flags := listfile.Line{Reason: strings.TrimSpace(o.Reason), Note: strings.TrimSpace(o.note), Until: until}
+	entries := make([]listfile.Line, len(args))
 	guarded := listfiles.NewProtection(s.Config)
 	var errs []error
 	for i, text := range args {
@@ -157,7 +148,7 @@ func newEntries(s *session.Session, l *listfiles.List, o listsAddOptions, args [
 }
 
 // add adds the entries and reports how they relate to other entries.
-func (e *entryEdit) add(ctx context.Context, entries []listedit.NewEntry) (*addReport, error) {
+func (e *entryEdit) add(ctx context.Context, entries []listfile.Line) (*addReport, error) {
 	additions, changed, err := e.addEntries(ctx, entries)
 	if err != nil {
 		return nil, err
@@ -192,7 +183,7 @@ func (e *entryEdit) cancelled(a listedit.Addition) error {
 }
 
 // addEntries adds the entries.
-func (e *entryEdit) addEntries(ctx context.Context, entries []listedit.NewEntry) (additions []listedit.Addition, changed bool, err error) {
+func (e *entryEdit) addEntries(ctx context.Context, entries []listfile.Line) (additions []listedit.Addition, changed bool, err error) {
 	if e.List.Managed {
 		return e.addManaged(ctx, entries)
 	}
@@ -205,7 +196,7 @@ func (e *entryEdit) addEntries(ctx context.Context, entries []listedit.NewEntry)
 }
 
 // addLines copies a list with the entries, and says for the audit log what is added.
-func (e *entryEdit) addLines(old io.ReadSeeker, w io.Writer, entries []listedit.NewEntry) ([]listedit.Addition, error) {
+func (e *entryEdit) addLines(old io.ReadSeeker, w io.Writer, entries []listfile.Line) ([]listedit.Addition, error) {
 	additions, err := listedit.Add(old, w, e.List.Options, entries)
 	var words []string
 	for _, a := range additions {
@@ -218,14 +209,14 @@ func (e *entryEdit) addLines(old io.ReadSeeker, w io.Writer, entries []listedit.
 }
 
 // describeAddition returns the report on one entry.
-func (e *entryEdit) describeAddition(n listedit.NewEntry, a listedit.Addition) addedEntry {
+func (e *entryEdit) describeAddition(n listfile.Line, a listedit.Addition) addedEntry {
 	a.New.Line = a.Line
 	d := addedEntry{EntryInfo: listfiles.NewEntryInfo(e.List.Name, e.File, a.New), What: a.What, Meaning: meaning(a.New)}
 	if len(a.Extra) > 0 && a.What == listedit.Updated {
 		d.Remarks = append(d.Remarks, "removed "+text.Count(len(a.Extra), "repeated line", "repeated lines")+" of it")
 	}
 	if a.What == listedit.Updated && a.Was.Until != 0 && a.New.Until == 0 {
-		d.Remarks = append(d.Remarks, "it no longer ends: the old line said "+listfiles.Until(a.Was.Until))
+		d.Remarks = append(d.Remarks, "it no longer ends: the old line said "+listfile.FormatUntil(a.Was.Until))
 	}
 	if a.What == listedit.Updated && a.Was.Reason != "" && a.Was.Reason != a.New.Reason {
 		d.Remarks = append(d.Remarks, "the reason was: "+a.Was.Reason)

@@ -9,7 +9,6 @@ func Commands() []*cobra.Command {
 		newListsAddCommand(),
 		newListsRemoveCommand(),
 		newListsMoveCommand(),
-		newListsEditCommand(),
 		newListsImportCommand(),
 		newListsUndoCommand(),
 	}

@@ -8,7 +8,6 @@ import (
 
 	"spamgate/blocklist/listfile"
 	"spamgate/blocklist/sender"
-	"spamgate/internal/listedit"
 	"spamgate/internal/listfiles"
 	"spamgate/internal/term"
 )
@@ -50,8 +49,8 @@ func needEntries(_ *cobra.Command, args []string) error {
 		if strings.TrimSpace(arg) == "" {
 			return errors.New("an empty entry: the null sender is written '<>'")
 		}
-		if arg == "-" && len(args) > 1 {
-			return errors.New(`"-" reads the entries from standard input: give it alone`)
+		if arg == "-" {
+			return errors.New(`"-" is not an entry: for those of a file there are "spamgate lists import" and "xargs spamgate lists remove"`)
 		}
 	}
 	return nil
@@ -61,7 +60,7 @@ func needEntries(_ *cobra.Command, args []string) error {
 func meaning(e listfile.Entry) string {
 	what := whoseAddress(e.Key, e.Kind)
 	if e.For != "" {
-		what += ", in mail to " + whoseAddress(e.For, listedit.KindOf(e.For))
+		what += ", in mail to " + whoseAddress(e.For, listfile.KindOf(e.For))
 	}
 	if e.Exception {
 		return "lets pass what this list's entries would match of " + what

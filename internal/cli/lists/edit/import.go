@@ -153,7 +153,7 @@ func listsImport(s *session.Session, o listsImportOptions, path string) error {
 
 // run reads the list, and copies it with the new entries after it.
 func (i *importRun) run(ctx context.Context) error {
-	if _, err := (listedit.NewEntry{Text: "a.example", Reason: i.reason}).Parse(listfile.Options{}); err != nil {
+	if _, err := (listfile.Line{Text: "a.example", Reason: i.reason}).Parse(listfile.Options{}); err != nil {
 		return fmt.Errorf("--reason: %w", err)
 	}
 	change, err := i.Rewrite(ctx, func(old io.ReadSeeker, w io.Writer) error {
@@ -297,9 +297,6 @@ func (i *importRun) leaveOut(p session.ProblemAt) {
 	}
 }
 
-// commentWords removes what would have a meaning in the comment of a list's entry.
-var commentWords = strings.NewReplacer("##", "#", "until=", "until ")
-
 // line formats an entry for the list.
 func (i *importRun) line(e listfile.Entry) (string, error) {
 	if err := i.guarded.Check(i.List, e); err != nil {
@@ -308,21 +305,15 @@ func (i *importRun) line(e listfile.Entry) (string, error) {
 	if i.excepts && !e.Exception && i.present.has(opposite(e)) {
 		return "", fmt.Errorf("the exception %s in the list cancels it; remove that first", opposite(e))
 	}
-	text := listedit.Text(e, i.List.Options)
-	if text == "" {
+	if listfile.Text(e, i.List.Options) == "" {
 		return "", errors.New("there is no way to write it in this list")
 	}
-	n := listedit.NewEntry{
-		Text: text, Until: listfiles.Until(e.Until),
-		Reason: strings.TrimLeft(commentWords.Replace(e.Reason), "# "), Note: strings.TrimLeft(e.Note, "# "),
-	}
-	if n.Reason == "" {
-		n.Reason = i.reason
-	}
+	n := listfile.LineOf(e, i.List.Options)
+	n.Reason = cmp.Or(n.Reason, i.reason)
 	if _, err := n.Parse(i.List.Options); err != nil {
 		return "", err
 	}
-	return n.Line(), nil
+	return n.String(), nil
 }
 
 func (i *importRun) print(w, stderr io.Writer) {

@@ -15,7 +15,7 @@ import (
 type entryEdit struct{ *session.Edit }
 
 // addManaged adds entries to a managed list.
-func (e *entryEdit) addManaged(ctx context.Context, entries []listedit.NewEntry) (additions []listedit.Addition, changed bool, err error) {
+func (e *entryEdit) addManaged(ctx context.Context, entries []listfile.Line) (additions []listedit.Addition, changed bool, err error) {
 	news := make([]managed.NewEntry, len(entries))
 	parsed := make([]listfile.Entry, len(entries))
 	for i, n := range entries {
@@ -41,9 +41,9 @@ func (e *entryEdit) addManaged(ctx context.Context, entries []listedit.NewEntry)
 func nameOf(x listfile.Entry, l *listfiles.List) managed.Name {
 	one := l.Options
 	one.PerRecipient = false
-	n := managed.Name{Entry: listedit.Text(listfile.Entry{Key: x.Key, Kind: x.Kind, Exception: x.Exception}, one)}
+	n := managed.Name{Entry: listfile.Text(listfile.Entry{Key: x.Key, Kind: x.Kind, Exception: x.Exception}, one)}
 	if x.For != "" {
-		n.For = listedit.Text(listfile.Entry{Key: x.For, Kind: listedit.KindOf(x.For)}, one)
+		n.For = listfile.Text(listfile.Entry{Key: x.For, Kind: listfile.KindOf(x.For)}, one)
 	}
 	return n
 }

@@ -71,9 +71,6 @@ type movedEntry struct {
 }
 
 func listsMove(s *session.Session, o listsMoveOptions, args []string) error {
-	if fromInput(args) {
-		return errors.New("- is not an entry: name the entries to be moved")
-	}
 	from, to, err := listsToMove(s, o)
 	if err != nil {
 		return err
@@ -142,13 +139,13 @@ func listsToMove(s *session.Session, o listsMoveOptions) (from, to *listfiles.Li
 
 // movedEntries returns the entries as the other list writes them, with the comments of
 // their lines. Of several lines of an entry the first comment is taken, and the latest end.
-func movedEntries(s *session.Session, to *listfiles.List, entries []listfile.Entry, found *findings) ([]listedit.NewEntry, error) {
+func movedEntries(s *session.Session, to *listfiles.List, entries []listfile.Entry, found *findings) ([]listfile.Line, error) {
 	guarded := listfiles.NewProtection(s.Config)
-	moved := make([]listedit.NewEntry, len(entries))
+	moved := make([]listfile.Line, len(entries))
 	var errs []error
 	for i, e := range entries {
 		lines := found.lines[i]
-		n := listedit.NewEntry{Text: listedit.Text(e, to.Options), Reason: lines[0].Reason, Note: lines[0].Note, Until: lines[0].Until}
+		n := listfile.Line{Text: listfile.Text(e, to.Options), Reason: lines[0].Reason, Note: lines[0].Note, Until: lines[0].Until}
 		for _, line := range lines[1:] {
 			if n.Until != "" && (line.Until == "" || line.Until > n.Until) {
 				n.Until = line.Until
@@ -171,7 +168,7 @@ func movedEntries(s *session.Session, to *listfiles.List, entries []listfile.Ent
 }
 
 // moveHere adds the entries to a list that has none of them, or the same lines.
-func (e *entryEdit) moveHere(ctx context.Context, entries []listedit.NewEntry) (additions []listedit.Addition, err error) {
+func (e *entryEdit) moveHere(ctx context.Context, entries []listfile.Line) (additions []listedit.Addition, err error) {
 	_, err = e.Rewrite(ctx, func(old io.ReadSeeker, w io.Writer) error {
 		var err error
 		additions, err = e.addLines(old, w, entries)

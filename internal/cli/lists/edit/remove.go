@@ -24,7 +24,7 @@ import (
 func newListsRemoveCommand() *cobra.Command {
 	var o session.Flags
 	cmd := &cobra.Command{
-		Use:   "remove ENTRY... | - [--list NAME] [--reason TEXT]",
+		Use:   "remove ENTRY... [--list NAME] [--reason TEXT]",
 		Short: "Remove entries from a list",
 		Long: `Remove entries, whatever their spelling in the list: both Spam.Example. and
 .spam.example remove spam.example. Every line of the entry is removed with its
@@ -34,8 +34,8 @@ Without --list the command searches every list that can be changed: with --for
 those with per_recipient = true, else the others. If the entry is in several,
 name one of them.
 
-If one of several entries is not found, none is removed. "-" reads the entries
-from standard input, one on each line as in a list file; comments are ignored.
+If one of several entries is not found, none is removed. For those of a file:
+xargs spamgate lists remove.
 
 Exit codes: 0 the entries are removed; 2 an error, and nothing has changed
 unless the error says so (a list may have several files).`,
@@ -69,21 +69,13 @@ type removedEntry struct {
 }
 
 func listsRemove(s *session.Session, args []string) error {
-	recordEach := fromInput(args)
-	args, err := entriesToRemove(s, args)
-	if err == nil {
-		err = session.CheckFor(s.Recipient)
-	}
-	if err != nil {
+	if err := session.CheckFor(s.Recipient); err != nil {
 		return err
 	}
 	args = sided(s, args)
-	list, err := listToRemoveFrom(s, args, recordEach)
+	list, err := listToRemoveFrom(s, args)
 	if err != nil {
 		return err
-	}
-	if recordEach { // the other process reads them again
-		s.Cmd.SetIn(strings.NewReader(strings.Join(args, "\n")))
 	}
 	if ran, err := s.AsOwner(list.Managed); ran || err != nil {
 		return err
@@ -103,7 +95,6 @@ func listsRemove(s *session.Session, args []string) error {
 	var edits []listfiles.Edit
 	for i, file := range found.files {
 		e := &entryEdit{s.Edit(list, file)}
-		e.RecordEach = recordEach
 		removed, err := e.remove(s, entries)
 		edits = append(edits, listfiles.Edit{Path: file, Removed: removed})
 		if err != nil {
@@ -148,10 +139,10 @@ func (e *entryEdit) remove(ctx context.Context, entries []listfile.Entry) (lines
 
 // listToRemoveFrom returns the named list, or else the only list that has the entries and
 // can be changed.
-func listToRemoveFrom(s *session.Session, args []string, fromInput bool) (*listfiles.List, error) {
+func listToRemoveFrom(s *session.Session, args []string) (*listfiles.List, error) {
 	if s.List != "" {
 		l, err := session.WritableList(s.Config, s.List, "block", false)
-		if err == nil && (!fromInput || s.Recipient != "") {
+		if err == nil {
 			err = checkSides(s, l)
 		}
 		return l, err

@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -28,7 +29,6 @@ type listsExportOptions struct {
 	format        string
 	json          bool
 	out           string
-	all           bool
 	dotSubdomains bool
 }
 
@@ -53,8 +53,7 @@ export of an allow list an entry lets senders through.
 
 What the gate leaves out (protected domains, <> and name@ in a list from a URL,
 expired and invalid lines) is left out here, too, and counted on standard error.
-If the gate holds an update, the version that serves is written. With --all the
-command writes every valid entry of the files on disk.
+If the gate holds an update, the version that serves is written.
 
 What a format cannot express never makes the other program refuse more. Such an
 entry is left out, and reported on standard error with file and line. If it is
@@ -68,8 +67,8 @@ and as json: other programs ask for no proof.
 
 A table for Postfix works with its default settings and recipient_delimiter = +.
 It leaves out what is said of a domain and not of its subdomains; see
---dot-subdomains. The serial number of a response policy zone grows with each
-version of the list. With --out it also grows if the zone changes otherwise.
+--dot-subdomains. The serial number of a response policy zone is the time in
+seconds. With --out it stays the same while the zone does.
 
 Exit codes: 0 all entries were written; 1 some could not be expressed; 2 an
 error.`,
@@ -82,7 +81,6 @@ error.`,
 	cmd.Flags().StringVarP(&o.List, "list", "l", "", "the `NAME` of the list")
 	cmd.Flags().StringVarP(&o.format, "format", "f", "", "the format (required): `F` is\n"+writableFormats())
 	cmd.Flags().StringVarP(&o.out, "out", "o", "", "write to this `FILE`, which appears when it is complete\n(default: standard output)")
-	cmd.Flags().BoolVar(&o.all, "all", false, "write also what the gate leaves out; a plain list\nhas expired entries, too")
 	cmd.Flags().BoolVar(&o.dotSubdomains, "dot-subdomains", false, "for a Postfix with smtpd_access_maps taken out of\nparent_domain_matches_subdomains: .d.example is for\nthe subdomains, d.example for the domain alone")
 	o.Runs(cmd, func(s *session.Session, _ []string) error { return listsExport(s, o) })
 	return cmd
@@ -127,12 +125,10 @@ func listsExport(s *session.Session, o listsExportOptions) error {
 		return fmt.Errorf("--out %s: that is a file of list %s, which would be lost: name another", o.out, l.Name)
 	}
 	e := &exportRun{Session: s, list: list, options: exportOptions(s.Config, list, format, o.dotSubdomains)}
-	if o.all {
-		e.source, err = readAll(s, list, format == listfile.Plain)
-	} else {
-		e.source, err = readServed(s, list)
+	if e.source, err = openServed(s, list); err != nil {
+		return err
 	}
-	if err != nil {
+	if err := e.source.Sort(); err != nil {
 		return err
 	}
 	if format == listfile.PostfixAccess {
@@ -140,7 +136,6 @@ func listsExport(s *session.Session, o listsExportOptions) error {
 	}
 	e.source.WithoutReasons = format != listfile.Plain && !list.PublicReason
 	if o.out == "" {
-		e.options.Serial = e.source.serial
 		if _, err = e.write(s.Cmd.OutOrStdout()); err != nil {
 			err = fmt.Errorf("not all of the list is written: %w", err)
 		}
@@ -171,7 +166,7 @@ func canExport(l config.List, format listfile.Format) error {
 func exportOptions(c *config.Config, l config.List, format listfile.Format, dotSubdomains bool) listfile.WriteOptions {
 	return listfile.WriteOptions{
 		Format: format, Allow: l.Type == "allow", Exact: l.Match == "exact",
-		DotSubdomains: dotSubdomains, Action: postfixAction(c, l),
+		DotSubdomains: dotSubdomains, Action: postfixAction(c, l), Serial: uint32(time.Now().Unix()),
 	}
 }
 
@@ -234,11 +229,8 @@ func (e *exportRun) writeFile(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	e.options.Serial = e.source.serial
-	if e.options.Format == listfile.RPZ {
-		if err := e.followSerial(target); err != nil {
-			return err
-		}
+	if err := e.followSerial(target); err != nil {
+		return err
 	}
 	_, err = cli.ReplaceFile(ctx, target, perm, e.write)
 	return err
@@ -247,7 +239,7 @@ func (e *exportRun) writeFile(ctx context.Context, path string) error {
 // followSerial chooses the serial number by the zone that the file has, if it has one.
 func (e *exportRun) followSerial(path string) error {
 	f, err := os.Open(path)
-	if err != nil {
+	if err != nil || e.options.Format != listfile.RPZ {
 		return nil // there is none, or one that nobody can load
 	}
 	defer f.Close()
@@ -259,15 +251,16 @@ func (e *exportRun) followSerial(path string) error {
 		return nil
 	}
 	same := sameWriter{file: bufio.NewReader(f)}
+	fresh := e.options.Serial
 	e.options.Serial = before
-	if _, err := listfile.Write(&same, e.source.entries(), e.options, nil); err != nil && !errors.Is(err, errOther) {
+	if _, err := listfile.Write(&same, e.source.Entries(), e.options, nil); err != nil && !errors.Is(err, errOther) {
 		return err
 	}
 	if err := e.source.Err; err != nil {
 		return err
 	}
 	if !same.ended() {
-		e.options.Serial = laterSerial(before, e.source.serial)
+		e.options.Serial = laterSerial(before, fresh)
 	}
 	return nil
 }
@@ -309,7 +302,7 @@ func (w *sameWriter) ended() bool {
 func (e *exportRun) write(w io.Writer) (int64, error) {
 	out := bufio.NewWriter(w)
 	var err error
-	e.written, err = listfile.Write(out, e.source.entries(), e.options, e.leave)
+	e.written, err = listfile.Write(out, e.source.Entries(), e.options, e.leave)
 	if err == nil {
 		err = out.Flush()
 	}

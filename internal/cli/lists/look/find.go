@@ -17,7 +17,6 @@ import (
 	"spamgate/internal/cli"
 	"spamgate/internal/cli/lists/session"
 	"spamgate/internal/config"
-	"spamgate/internal/listedit"
 	"spamgate/internal/listfiles"
 	"spamgate/internal/term"
 )
@@ -145,7 +144,7 @@ func recipientMatcher(recipient string) (func(side string) bool, error) {
 		if err != nil {
 			return nil, err
 		}
-		sides = append(sides, listedit.Matching(a)...)
+		sides = append(sides, listfile.Matching(a)...)
 	}
 	return func(side string) bool { return slices.Contains(sides, side) }, nil
 }
@@ -181,7 +180,7 @@ func newMatcher(pattern string, reasons bool) (keys []string, wanted func(listfi
 	a, err := sender.Parse(pattern)
 	switch {
 	case err == nil && !strings.Contains(pattern, "*") && (a.IsNull() && pattern != "" || a.Local() != ""):
-		matching := listedit.Matching(a)
+		matching := listfile.Matching(a)
 		if !reasons {
 			keys = matching
 		}

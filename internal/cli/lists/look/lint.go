@@ -150,7 +150,6 @@ func (l *lintRun) file(path string) error {
 	defer in.Close()
 	r := &lintReport{File: in.Path, Problems: []session.ProblemAt{}}
 	lines := map[uint64]int{}
-	var zone zoneNames
 	seed := maphash.MakeSeed()
 	entries := listfile.NewReader(in, l.options)
 	entries.Problem = func(p listfile.Problem) { l.problem(r, session.NewProblemAt(in.Path, p)) }
@@ -164,9 +163,6 @@ func (l *lintRun) file(path string) error {
 		if e.Exception {
 			r.Exceptions++
 		}
-		if entries.Format() == listfile.RPZ {
-			zone.add(e)
-		}
 		if len(lines) < maxRepeats {
 			h := maphash.String(seed, listfiles.Written(e))
 			if first, ok := lines[h]; ok {
@@ -175,9 +171,6 @@ func (l *lintRun) file(path string) error {
 				lines[h] = e.Line
 			}
 		}
-	}
-	for _, w := range zone.warnings() {
-		l.problem(r, w)
 	}
 	result := entries.Result()
 	r.ReadReport = session.NewReadReport(result)

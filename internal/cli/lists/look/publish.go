@@ -139,12 +139,9 @@ func (o *listsPublishOptions) publish(s *session.Session, args []string) error {
 	}
 	source.WithoutNotes, source.WithoutReasons = true, !list.PublicReason
 	e := &exportRun{Session: s, list: list, options: exportOptions(s.Config, list, format, false), source: source}
-	e.options.Serial = source.serial
 	path := filepath.Join(to.Dir, to.Name)
-	if format == listfile.RPZ {
-		if err := e.followSerial(path); err != nil {
-			return err
-		}
+	if err := e.followSerial(path); err != nil {
+		return err
 	}
 	report := publishReport{List: list.Name, File: path, DryRun: s.DryRun, What: "to be published", PublicKey: to.Key.Public().String()}
 	if s.DryRun {

@@ -22,7 +22,6 @@ import (
 	"spamgate/internal/cli/lists/session"
 	"spamgate/internal/cli/local"
 	"spamgate/internal/config"
-	"spamgate/internal/listedit"
 	"spamgate/internal/listfiles"
 	"spamgate/internal/setup"
 	"spamgate/internal/term"
@@ -237,7 +236,7 @@ func (t *listTest) message(a sender.Address) {
 	}
 	t.report.Blocked++
 	m := d.Match
-	at := listfiles.EntryInfo{File: m.File, Line: m.Line, Entry: m.Entry, Kind: listedit.KindOf(m.Entry).String(), Reason: m.Reason, Note: m.Note}
+	at := listfiles.EntryInfo{File: m.File, Line: m.Line, Entry: m.Entry, Kind: listfile.KindOf(m.Entry).String(), Reason: m.Reason, Note: m.Note}
 	if t.entries[m.Entry] == nil {
 		t.entries[m.Entry] = &topEntry{EntryInfo: at}
 	}

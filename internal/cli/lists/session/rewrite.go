@@ -30,8 +30,7 @@ type Edit struct {
 	Create bool // the file, if it is not there
 	Record *listedit.Record
 
-	RecordEach bool // one record for each entry
-	described  bool // the record has a text for each entry
+	described bool // the record has a text for each entry
 
 	current bool // the list's index is of the file as it was before the change
 
@@ -73,7 +72,7 @@ func (e *Edit) Rewrite(ctx context.Context, change func(old io.ReadSeeker, w io.
 	throughGate := false
 	if !e.DryRun {
 		var err error
-		if o.Log, throughGate, err = e.AuditLog(); err != nil {
+		if o.Log, throughGate, err = e.auditLog(); err != nil {
 			return listedit.Change{}, fmt.Errorf("%s is not changed: %w", e.File, err)
 		}
 	}
@@ -117,9 +116,6 @@ func (e *Edit) contentSum() func() (string, error) {
 // Describe sets what the audit log says of the change: a text for each entry.
 func (e *Edit) Describe(words []string) {
 	e.Record.What, e.described = strings.Join(words, ", "), true
-	if e.RecordEach {
-		e.Record.Each = words
-	}
 }
 
 // indexed returns the file, for the function that changes it. If the list's index is of
@@ -181,21 +177,9 @@ func (e *Edit) auditByGate(ctx context.Context) error {
 	return nil
 }
 
-// WriteRecord writes the record of a change to the audit log.
-func (e *Edit) WriteRecord(ctx context.Context) error {
-	log, throughGate, err := e.AuditLog()
-	switch {
-	case err != nil:
-		return err
-	case throughGate:
-		return e.auditByGate(ctx)
-	}
-	return log.Append(e.Record)
-}
-
-// AuditLog returns the log for the change. If this user may not write to it, the running
+// auditLog returns the log for the change. If this user may not write to it, the running
 // gate records the change.
-func (e *Edit) AuditLog() (log *listedit.Log, throughGate bool, err error) {
+func (e *Edit) auditLog() (log *listedit.Log, throughGate bool, err error) {
 	log = &listedit.Log{Dir: e.Config.State.Dir}
 	err = log.Check()
 	switch {

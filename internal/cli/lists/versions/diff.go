@@ -12,7 +12,6 @@ import (
 	"spamgate/internal/cli"
 	"spamgate/internal/cli/lists/session"
 	"spamgate/internal/listcompare"
-	"spamgate/internal/listedit"
 	"spamgate/internal/listfiles"
 	"spamgate/internal/term"
 	"spamgate/internal/text"
@@ -179,5 +178,5 @@ func printDiff(w io.Writer, d *listcompare.Diff) {
 
 // asLine formats an entry as a list has it.
 func asLine(e *listfiles.EntryInfo) string {
-	return listedit.NewEntry{Text: e.Text(), Until: e.Until, Reason: e.Reason, Note: e.Note}.Line()
+	return listfile.Line{Text: e.Text(), Until: e.Until, Reason: e.Reason, Note: e.Note}.String()
 }

@@ -5,9 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -33,10 +31,10 @@ the newest stored one that differs from the files on disk. A second rollback
 without --to undoes the first; use --to to go further back. The gate stores the
 last versions that were live ([state] history); --list-versions shows them.
 
-The version's files that are missing now are written again. Files that the list
-has now and did not have then are renamed to NAME.disabled, so that its path
-does not match them; a later rollback takes them back. That needs --to. Either
-all files are changed or, after an error, none.
+The version's files that are missing now are written again. If the list has
+files now that it did not have then, nothing is changed: move them away first.
+Several files are written one after the other; after an error the same command
+with --to finishes it.
 
 For a list from a URL the copy is replaced. It is used until the server has
 another version than at the last fetch.
@@ -220,12 +218,7 @@ func (r *rollbackResult) print(w io.Writer) {
 	if r.URL != "" {
 		fmt.Fprintf(w, "  the next version that %s has replaces it\n", r.URL)
 	}
-	appeared := slices.ContainsFunc(r.Steps, func(s rollbackStep) bool { return s.What == stepCreate || s.What == stepRestore })
-	switch {
-	case r.Again == "" || r.DryRun:
-	case appeared: // another rollback has to rename them
-		fmt.Fprintf(w, "  to undo this:\n  spamgate lists rollback %s --to %s\n", term.ShellWord(r.List), r.Again)
-	default:
+	if r.Again != "" && !r.DryRun {
 		fmt.Fprintf(w, "  to go further back: --to VERSION, as --list-versions shows them; another\n  rollback without it puts back %s\n", r.Again)
 	}
 	session.PrintOutcome(w, r.DryRun, true, r.Gate)
@@ -262,22 +255,6 @@ func (r *rollback) drops(v store.VersionInfo) []managed.Change {
 	return drops
 }
 
-// mustName refuses to set files aside unless the user names the version.
-func (r *rollback) mustName(v store.VersionInfo, steps []rollbackStep) error {
-	var aside []string
-	for _, s := range steps {
-		if s.What == stepAside {
-			aside = append(aside, fmt.Sprintf("%s (which would be renamed to %s)", term.ShortPath(s.File), filepath.Base(s.Aside)))
-		}
-	}
-	if r.to != "" || aside == nil {
-		return nil
-	}
-	name := term.ShellWord(r.target.Name)
-	return fmt.Errorf("list %s: version %s does not have %s; if that is right: spamgate lists rollback %s --to %[2]s; with --dry-run it only shows what it does",
-		r.target.Name, v.ID, strings.Join(aside, ", "), name)
-}
-
 // run restores a version.
 func (r *rollback) run() (*rollbackResult, error) {
 	v, err := r.choose()
@@ -285,9 +262,6 @@ func (r *rollback) run() (*rollbackResult, error) {
 		return nil, err
 	}
 	steps, err := r.plan(v)
-	if err == nil {
-		err = r.mustName(v, steps)
-	}
 	if err != nil {
 		return nil, err
 	}
@@ -312,15 +286,14 @@ func (r *rollback) run() (*rollbackResult, error) {
 
 // putBack makes the files of the list those of a version.
 func (r *rollback) putBack(v store.VersionInfo, steps []rollbackStep) error {
-	files := rollbackFiles{rollback: r, version: v}
 	switch {
 	case r.target.Managed:
 		_, err := r.Editor().Rollback(r, r.target.Name, v.ID, managed.Options{DryRun: r.DryRun, Why: r.Reason})
 		return err
 	case r.target.URL != "" && !r.DryRun:
-		return fetch.ReplaceCopy(setup.FetchSource(r.target.List), func() error { return files.do(r, steps) })
+		return fetch.ReplaceCopy(setup.FetchSource(r.target.List), func() error { return r.write(v, steps) })
 	}
-	return files.do(r, steps)
+	return r.write(v, steps)
 }
 
 // newest returns the ID of the newest stored version whose sum satisfies such, or "".

@@ -3,9 +3,8 @@ package versions
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
-	"iter"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -17,37 +16,24 @@ import (
 
 // What a rollback does with a file.
 const (
-	stepWrite   = "write"     // the file has another content
-	stepCreate  = "create"    // the file is missing
-	stepRestore = "restore"   // it is missing, and an earlier rollback has set it aside
-	stepAside   = "set_aside" // the version did not have it
+	stepWrite  = "write"  // the file has another content
+	stepCreate = "create" // the file is missing
 )
 
-// rollbackStep is what a rollback does with one file.
+// rollbackStep is the writing of one file.
 type rollbackStep struct {
 	File string `json:"file"`
-	What string `json:"what"`
-
-	// Aside is the other name of a file that is set aside, or was. No list's path
-	// matches it.
-	Aside string `json:"aside,omitempty"`
+	What string `json:"what"` // stepWrite or stepCreate
 
 	kept string // the file's path in the version
-	sum  string // the SHA-256 of its content there
 }
 
 // String says what is done, or would be done.
 func (s rollbackStep) String() string {
-	file, aside := term.ShortPath(s.File), term.ShortPath(s.Aside)
-	switch s.What {
-	case stepCreate:
-		return file + ": missing; written again"
-	case stepRestore:
-		return file + ": missing; renamed from " + aside
-	case stepAside:
-		return file + ": not in that version; renamed to " + aside
+	if s.What == stepCreate {
+		return term.ShortPath(s.File) + ": missing; written again"
 	}
-	return file + ": written"
+	return term.ShortPath(s.File) + ": written"
 }
 
 // plan returns what is to be done so that the list's files are those of a version. It changes
@@ -57,150 +43,81 @@ func (r *rollback) plan(v store.VersionInfo) ([]rollbackStep, error) {
 		return []rollbackStep{{File: r.target.Copy, What: stepWrite}}, nil
 	}
 	var steps []rollbackStep
-	placed := map[string]string{}
+	placed := map[string]bool{}
 	for i, kept := range v.Files {
 		file, err := r.place(v, kept)
 		if err != nil {
 			return nil, err
 		}
-		if other := placed[file]; other != "" {
-			return nil, fmt.Errorf("list %s: version %s has both %s and %s, which would both be %s now", r.target.Name, v.ID, other, kept, file)
-		}
-		placed[file] = kept
-		step, err := r.stepFor(file)
-		if err != nil {
-			return nil, err
-		}
-		step.kept, step.sum = kept, v.FileSums[i]
-		switch now, err := r.fileSum(file); {
-		case step.What == stepCreate:
-			step.restore(r)
+		placed[file] = true
+		sum, err := session.SumOfFile(r.target, file)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			steps = append(steps, rollbackStep{file, stepCreate, kept})
 		case err != nil:
 			return nil, err
-		case now == step.sum:
-			continue
+		case sum != v.FileSums[i]:
+			steps = append(steps, rollbackStep{file, stepWrite, kept})
 		}
-		steps = append(steps, step)
 	}
 	for _, file := range r.target.Paths {
-		if placed[file] != "" {
-			continue
+		if !placed[file] {
+			return nil, fmt.Errorf("list %s: version %s does not have the file %s: move it to where path = %q does not match it, and run this again",
+				r.target.Name, v.ID, term.ShortPath(file), term.ShortPath(r.target.Path))
 		}
-		aside, err := r.asideName(file)
-		if err != nil {
-			return nil, err
-		}
-		steps = append(steps, rollbackStep{File: file, What: stepAside, Aside: aside})
 	}
 	return steps, nil
 }
 
 // place returns where a version's file belongs now: the list's path may have changed since.
 func (r *rollback) place(v store.VersionInfo, kept string) (string, error) {
-	path := r.target.Path
-	moved := filepath.Join(filepath.Dir(path), filepath.Base(kept))
+	path, files := r.target.Path, r.target.Paths
+	matches, err := filepath.Match(path, kept)
 	switch {
-	case matchesPath(path, kept) || kept == path:
+	case err == nil && matches, slices.Contains(files, kept):
 		return kept, nil
-	case len(v.Files) == 1 && !isGlob(path):
+	case len(v.Files) == 1 && len(files) == 1:
+		return files[0], nil
+	case len(v.Files) == 1 && len(files) == 0 && !strings.ContainsAny(path, `*?[\`):
 		return path, nil
-	case !isGlob(filepath.Dir(path)) && matchesPath(path, moved):
-		return moved, nil
 	}
 	return "", fmt.Errorf("list %s: version %s has the file %s, which path = %q does not match: set path to one that matches it, and run this again; or choose another version of spamgate lists rollback %s --list-versions",
 		r.target.Name, v.ID, term.ShortPath(kept), term.ShortPath(path), term.ShellWord(r.target.Name))
 }
 
-// stepFor returns the step that writes or creates a file.
-func (r *rollback) stepFor(file string) (rollbackStep, error) {
-	if slices.Contains(r.target.Paths, file) {
-		return rollbackStep{File: file, What: stepWrite}, nil
+// write writes the files, one after the other. After an error the same command goes on with those
+// that are left.
+func (r *rollback) write(v store.VersionInfo, steps []rollbackStep) error {
+	var done []string
+	for _, s := range steps {
+		e := r.Edit(r.target, s.File)
+		e.Create = s.What == stepCreate
+		e.Before = func() error {
+			e.AcceptSum(r, v.Sum)
+			return nil
+		}
+		_, err := e.Rewrite(r, func(_ io.ReadSeeker, w io.Writer) error {
+			e.Record.What = "put version " + v.ID + " back"
+			return r.extract(v, s, w)
+		})
+		if err != nil && len(done) > 0 && !r.DryRun {
+			return fmt.Errorf("%w; changed before that: %s; to finish: spamgate lists rollback %s --to %s", err, session.ShortenAll(done), term.ShellWord(r.target.Name), v.ID)
+		}
+		if err != nil {
+			return err
+		}
+		done = append(done, s.File)
 	}
-	_, err := os.Lstat(file)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return rollbackStep{File: file, What: stepCreate}, nil
-	case err == nil:
-		err = fmt.Errorf("list %s: %s is not a readable file; move it away, and run this again", r.target.Name, term.ShortPath(file))
-	}
-	return rollbackStep{}, err
+	return nil
 }
 
-// restore turns the step of a missing file into one that renames it back, if it was set aside
-// with this content.
-func (s *rollbackStep) restore(r *rollback) {
-	for name := range asideNames(s.File) {
-		if sum, err := r.fileSum(name); err == nil && sum == s.sum && !r.isListed(name) {
-			s.What, s.Aside = stepRestore, name
-			return
+// extract copies the content that a file is to have.
+func (r *rollback) extract(v store.VersionInfo, s rollbackStep, w io.Writer) error {
+	return store.ExtractVersion(r.Config.State.Dir, r.target.Name, v.ID, func(path string, content io.Reader) error {
+		if path != s.kept {
+			return nil
 		}
-	}
+		_, err := io.Copy(w, content)
+		return err
+	})
 }
-
-// maxAside is how many files may be set aside under one name.
-const maxAside = 100
-
-// asideNames yields the names under which a file may be set aside: first visible ones, then
-// those that a path such as "*" does not match.
-func asideNames(file string) iter.Seq[string] {
-	return func(yield func(string) bool) {
-		for _, start := range []string{"", "."} {
-			for n := range maxAside {
-				name := start + filepath.Base(file) + ".disabled"
-				if n > 0 {
-					name += fmt.Sprintf(".%d", n+1)
-				}
-				if !yield(filepath.Join(filepath.Dir(file), name)) {
-					return
-				}
-			}
-		}
-	}
-}
-
-// asideName returns a free name for a file that the list is no longer to have.
-func (r *rollback) asideName(file string) (string, error) {
-	for _, l := range r.Config.Lists {
-		if l.Name != r.target.Name && matchesPath(l.Files(), file) {
-			return "", fmt.Errorf("list %s: that version does not have the file %s, and list %s has it, too; let path of one of the two not match it, and run this again",
-				r.target.Name, term.ShortPath(file), l.Name)
-		}
-	}
-	for name := range asideNames(file) {
-		if _, err := os.Lstat(name); errors.Is(err, fs.ErrNotExist) && !r.isListed(name) {
-			return name, nil
-		}
-	}
-	return "", fmt.Errorf("list %s: that version does not have the file %s; move it to where path = %q does not match it, and run this again",
-		r.target.Name, term.ShortPath(file), term.ShortPath(r.target.Path))
-}
-
-// isListed reports whether a file of this name would belong to a list.
-func (r *rollback) isListed(file string) bool {
-	for _, l := range r.Config.Lists {
-		if matchesPath(l.Files(), file) {
-			return true
-		}
-	}
-	return false
-}
-
-func (r *rollback) fileSum(path string) (string, error) { return session.SumOfFile(r.target, path) }
-
-// matchesPath reports whether a list with a path has a file of this name: as in a shell, "*" does
-// not match a leading dot.
-func matchesPath(path, file string) bool {
-	names, patterns := strings.Split(filepath.Clean(file), "/"), strings.Split(filepath.Clean(path), "/")
-	if len(names) != len(patterns) {
-		return false
-	}
-	for i, pattern := range patterns {
-		ok, err := filepath.Match(pattern, names[i])
-		if !ok || err != nil || strings.HasPrefix(names[i], ".") && !strings.HasPrefix(pattern, ".") {
-			return false
-		}
-	}
-	return true
-}
-
-func isGlob(path string) bool { return strings.ContainsAny(path, `*?[\`) }
