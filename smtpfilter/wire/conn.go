@@ -34,11 +34,10 @@ type Conn struct {
 	closeErr   error
 }
 
-// pipe carries the bytes of both.
+// pipe is the socket of a connection, with what was read and not used, and what is to be sent.
 type pipe struct {
-	net.Conn // the socket, used directly for deadlines and closing only
-	cfg      *Config
-
+	net.Conn   // the socket, used directly for deadlines and closing only
+	cfg        *Config
 	stream     net.Conn  // the client's bytes: Conn, or TLS over it
 	tls        *tls.Conn // nil without TLS
 	in         buffer
