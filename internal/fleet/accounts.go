@@ -66,7 +66,7 @@ func (l *list) replaceAccounts(v *Version, write func(io.Writer) error, local st
 }
 
 // unmovedAccounts is unmoved for a file that is nil if there is none.
-func (l *list) unmovedAccounts(old *os.File, local string) error {
+func (l *listFile) unmovedAccounts(old *os.File, local string) error {
 	switch {
 	case old != nil:
 		return l.unmoved(old, local)
@@ -76,18 +76,13 @@ func (l *list) unmovedAccounts(old *os.File, local string) error {
 	return errMoved
 }
 
-// readWhole reads a content of at most MaxBytes.
-func (l *list) readWhole(r io.Reader) ([]byte, error) {
-	return io.ReadAll(&limited{r, l.MaxBytes})
-}
-
-// readBoth reads the list's file and a content of the fleet, from their begin.
-func (l *list) readBoth(own, content *os.File) (mine, theirs []byte, err error) {
+// readBoth reads the list's file and a content of the fleet, from their begin, of at most most bytes.
+func readBoth(own, content *os.File, most int64) (mine, theirs []byte, err error) {
 	for file, into := range map[*os.File]*[]byte{own: &mine, content: &theirs} {
 		if _, err := file.Seek(0, io.SeekStart); err != nil {
 			return nil, nil, err
 		}
-		if *into, err = l.readWhole(file); err != nil {
+		if *into, err = io.ReadAll(&limited{file, most}); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -105,7 +100,7 @@ func (l *list) mergeAccounts(ctx context.Context, b *buckets, v *Version, r *rem
 		return 0, errMoved
 	}
 	defer own.Close()
-	mine, theirs, err := l.readBoth(own, content)
+	mine, theirs, err := readBoth(own, content, l.MaxBytes)
 	if err != nil {
 		return 0, err
 	}

@@ -100,7 +100,7 @@ func (l *list) step(ctx context.Context) (again bool, err error) {
 // lookBack returns what to do with a file whose version is not the applied one: if the fleet
 // had it once, the process ended before it could note that.
 func (l *list) lookBack(ctx context.Context, b *buckets, local string) (step, error) {
-	known, err := l.m.versions(ctx, b, l.Kind, l.Name)
+	known, err := b.versions(ctx, l.Kind, l.Name)
 	if err != nil {
 		return stepNone, err
 	}
@@ -123,14 +123,14 @@ func (m *Member) Earlier(ctx context.Context, name string, wanted func(sum [sha2
 	if err != nil && !errors.Is(err, ErrReadOnly) {
 		return nil, err
 	}
-	known, err := m.versions(ctx, b, l.Kind, l.Name)
+	known, err := b.versions(ctx, l.Kind, l.Name)
 	if err != nil {
 		return nil, m.offline(err)
 	}
 	for _, v := range slices.Backward(known) {
 		var sum [sha256.Size]byte
 		if _, err := hex.Decode(sum[:], []byte(v.SHA256)); err == nil && wanted(sum) {
-			return m.load(ctx, b, v, nil, "", l.MaxBytes)
+			return b.load(ctx, v, nil, "", l.MaxBytes)
 		}
 	}
 	return nil, nil
@@ -147,7 +147,7 @@ func (l *list) take(ctx context.Context, b *buckets, v view, revision uint64) er
 		defer own.Close()
 		from = own
 	}
-	content, err := l.m.load(ctx, b, v.remote, from, v.local, l.MaxBytes)
+	content, err := b.load(ctx, v.remote, from, v.local, l.MaxBytes)
 	if err == nil {
 		defer content.Discard()
 		err = l.replaceWith(ctx, v, content.File)
@@ -231,9 +231,9 @@ func (l *list) replace(ctx context.Context, v *Version, write func(io.Writer) er
 }
 
 // know notes the digest of the file.
-func (l *list) know(info fs.FileInfo, sha string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+func (l *listFile) know(info fs.FileInfo, sha string) {
+	l.digestMu.Lock()
+	defer l.digestMu.Unlock()
 	l.info, l.sum = info, sha
 }
 
@@ -241,7 +241,7 @@ func (l *list) know(info fs.FileInfo, sha string) {
 const fetchState = ".json"
 
 // unmoved returns an error if the file, which is locked now, does not have the digest local.
-func (l *list) unmoved(old io.ReadSeeker, local string) error {
+func (l *listFile) unmoved(old io.ReadSeeker, local string) error {
 	f, ok := old.(interface{ Stat() (os.FileInfo, error) })
 	if !ok {
 		return errMoved
@@ -250,8 +250,8 @@ func (l *list) unmoved(old io.ReadSeeker, local string) error {
 	if err != nil {
 		return err
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	l.digestMu.Lock()
+	defer l.digestMu.Unlock()
 	missing := !info.Mode().IsRegular() // listedit reads a missing file from a device
 	if missing && local == "" || !missing && l.sum == local && unchanged(l.info, info) {
 		return nil
@@ -360,12 +360,12 @@ func (l *list) propose(ctx context.Context, b *buckets, v, before *Version, loca
 	defer cancel()
 	var old io.ReadSeeker
 	if before != nil && v.Size >= minEdit {
-		if content, err := l.m.load(ctx, b, before, nil, "", l.MaxBytes); err == nil { // else the whole is stored
+		if content, err := b.load(ctx, before, nil, "", l.MaxBytes); err == nil { // else the whole is stored
 			defer content.Discard()
 			old = content
 		}
 	}
-	revision, err = l.m.publish(ctx, b, l.key, v, before, old, file, revision)
+	revision, err = b.publish(ctx, l.key, v, before, old, file, revision)
 	if errors.Is(err, ErrBehind) {
 		if err := l.refresh(ctx, b); err != nil {
 			return false, l.m.offline(err)

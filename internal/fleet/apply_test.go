@@ -17,7 +17,7 @@ import (
 // TestSequence: a new version follows what this gate has and what the fleet has, or others would
 // not take it.
 func TestSequence(t *testing.T) {
-	l := &list{m: &Member{}}
+	l := &list{m: &Member{link: &link{core: new(core)}}}
 	v := func(sequence uint64, sha string) *Version { return &Version{Sequence: sequence, SHA256: sha} }
 	for _, c := range []struct {
 		applied, remote *Version
@@ -83,7 +83,7 @@ func TestUnmoved(t *testing.T) {
 // TestObserveOlder: an older revision of a list's key, which a server that lags behind tells, is not
 // believed, unless it is the answer to a question about the one that is known.
 func TestObserveOlder(t *testing.T) {
-	m := &Member{changed: make(chan struct{}), log: slog.New(slog.DiscardHandler)}
+	m := &Member{link: &link{core: &core{log: slog.New(slog.DiscardHandler)}, changed: make(chan struct{})}}
 	l := m.newListFor(t)
 	revision := func() uint64 { return l.remote.revision }
 	for _, c := range []struct {
@@ -112,10 +112,11 @@ func (m *Member) newListFor(t *testing.T) *list {
 // TestObserveOlderState: an older shared value, as a pin that was replaced since, counts nowhere.
 func TestObserveOlderState(t *testing.T) {
 	var told []string
-	m := &Member{
-		tree: atomicfile.In(t.TempDir()), log: slog.New(slog.DiscardHandler), state: map[string]*shared{}, unused: map[string]bool{}, outdated: map[string]bool{},
+	c := &core{
+		tree: atomicfile.In(t.TempDir()), log: slog.New(slog.DiscardHandler),
 		o: Options{StateChanged: func(_ string, value json.RawMessage) error { told = append(told, string(value)); return nil }},
 	}
+	m := &states{link: &link{core: c}, state: map[string]*shared{}, unused: map[string]bool{}, outdated: map[string]bool{}}
 	if err := m.tree.MakeDirs(stateDir); err != nil {
 		t.Fatal(err)
 	}
@@ -156,20 +157,20 @@ func TestLeaseIsOver(t *testing.T) {
 	eventually(t, "a is connected", func() bool { b, _ = a.open(); return b != nil })
 	take := func() {
 		t.Helper()
-		a.renew(t.Context(), b, key)
+		a.leases.renew(t.Context(), b, key)
 	}
 	take()
-	if !a.holds(key) {
+	if !a.leases.holds(key) {
 		t.Fatal("a does not have the lease")
 	}
-	a.Member.mu.Lock()
-	a.leases[key].until = time.Now().Add(-time.Second)
-	a.Member.mu.Unlock()
-	if a.holds(key) {
+	a.leases.mu.Lock()
+	a.leases.held[key].until = time.Now().Add(-time.Second)
+	a.leases.mu.Unlock()
+	if a.leases.holds(key) {
 		t.Error("a lease whose time is over counts")
 	}
 	take()
-	if !a.holds(key) {
+	if !a.leases.holds(key) {
 		t.Error("it is not renewed")
 	}
 	kv, err := client(t, s).KeyValue(t.Context(), bucketLeases)
@@ -180,7 +181,7 @@ func TestLeaseIsOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	take()
-	if a.holds(key) {
+	if a.leases.holds(key) {
 		t.Error("a lease that another member has taken counts")
 	}
 }
@@ -196,15 +197,15 @@ func TestCleanLeavesYoung(t *testing.T) {
 		t.Fatal(err)
 	}
 	const name = "full.young"
-	if err := a.put(t.Context(), b, name, strings.NewReader("a content")); err != nil {
+	if err := b.put(t.Context(), name, strings.NewReader("a content")); err != nil {
 		t.Fatal(err)
 	}
 	is := func() bool { _, err := b.content.GetInfo(t.Context(), name); return err == nil }
-	if err := a.clean(t.Context(), b); err != nil || !is() {
+	if err := b.clean(t.Context()); err != nil || !is() {
 		t.Errorf("the young one is gone, or %v", err)
 	}
 	a.Member.o.times.orphan = time.Nanosecond // nothing else reads it now
-	if err := a.clean(t.Context(), b); err != nil || is() {
+	if err := b.clean(t.Context()); err != nil || is() {
 		t.Errorf("the old one is there, or %v", err)
 	}
 }

@@ -53,7 +53,7 @@ func (m *Member) Handle(subject string, answer Answer) error {
 
 // inSlot runs a function once there is room for it, unless the member is closed. NATS calls it for one
 // question after the other.
-func (m *Member) inSlot(slots chan struct{}, do func()) {
+func (m *link) inSlot(slots chan struct{}, do func()) {
 	select {
 	case slots <- struct{}{}:
 	case <-m.ctx.Done():
@@ -71,7 +71,7 @@ func (m *Member) inSlot(slots chan struct{}, do func()) {
 }
 
 // answer answers a question.
-func (m *Member) answer(q *nats.Msg, answer Answer) {
+func (m *link) answer(q *nats.Msg, answer Answer) {
 	r := reply{Member: m.o.Name}
 	err := m.try(m.ctx, "answering "+q.Subject, func(ctx context.Context) (err error) {
 		ctx, cancel := context.WithTimeout(ctx, answerTime)

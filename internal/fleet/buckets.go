@@ -32,6 +32,7 @@ const replicas = 3
 
 // buckets are the open buckets that lists need.
 type buckets struct {
+	*link
 	js           jetstream.JetStream
 	lists, state jetstream.KeyValue
 	content      jetstream.ObjectStore
@@ -45,12 +46,12 @@ type buckets struct {
 }
 
 // openBuckets opens the buckets, and makes those that are missing.
-func (m *Member) openBuckets(ctx context.Context) (*buckets, error) {
+func (m *link) openBuckets(ctx context.Context) (*buckets, error) {
 	js, err := jetstream.New(m.nc, jetstream.WithDefaultTimeout(m.o.times.edit))
 	if err != nil {
 		return nil, err
 	}
-	b := &buckets{js: js, streams: map[string]jetstream.Stream{}, side: map[string]jetstream.KeyValue{}}
+	b := &buckets{link: m, js: js, streams: map[string]jetstream.Stream{}, side: map[string]jetstream.KeyValue{}}
 	if b.lists, err = m.openKV(ctx, js, bucketLists, historyOf, 0); err != nil {
 		return nil, err
 	}
@@ -66,7 +67,7 @@ func (m *Member) openBuckets(ctx context.Context) (*buckets, error) {
 		}
 	}
 	b.first = b.streams[bucketLists].CachedInfo().Config.FirstSeq
-	b.created, err = m.identities(ctx, b)
+	b.created, err = b.identities(ctx)
 	return b, err
 }
 
@@ -105,14 +106,14 @@ func (b *buckets) history(ctx context.Context, key string) (values []readValue, 
 }
 
 // openSide opens a bucket that lists do not need.
-func (m *Member) openSide(ctx context.Context, b *buckets, name string, ttl time.Duration) (jetstream.KeyValue, error) {
+func (b *buckets) openSide(ctx context.Context, name string, ttl time.Duration) (jetstream.KeyValue, error) {
 	b.mu.Lock()
 	kv := b.side[name]
 	b.mu.Unlock()
 	if kv != nil {
 		return kv, nil
 	}
-	kv, err := m.openKV(ctx, b.js, name, 1, ttl)
+	kv, err := b.openKV(ctx, b.js, name, 1, ttl)
 	if err == nil {
 		b.mu.Lock()
 		b.side[name] = kv
@@ -122,12 +123,12 @@ func (m *Member) openSide(ctx context.Context, b *buckets, name string, ttl time
 }
 
 // members and leases open the buckets of these names.
-func (m *Member) members(ctx context.Context, b *buckets) (jetstream.KeyValue, error) {
-	return m.openSide(ctx, b, bucketMembers, 4*m.o.times.presence)
+func (b *buckets) members(ctx context.Context) (jetstream.KeyValue, error) {
+	return b.openSide(ctx, bucketMembers, 4*b.o.times.presence)
 }
 
-func (m *Member) leaseBucket(ctx context.Context, b *buckets) (jetstream.KeyValue, error) {
-	return m.openSide(ctx, b, bucketLeases, m.o.times.lease)
+func (b *buckets) leaseBucket(ctx context.Context) (jetstream.KeyValue, error) {
+	return b.openSide(ctx, bucketLeases, b.o.times.lease)
 }
 
 // closeSide lets a bucket be opened again, after an error that is not about a key.
@@ -141,11 +142,11 @@ func (b *buckets) closeSide(name string, err error) {
 }
 
 // brief returns a context for a question that servers with a quorum answer at once.
-func (m *Member) brief(ctx context.Context) (context.Context, context.CancelFunc) {
+func (m *core) brief(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, m.o.times.edit/5)
 }
 
-func (m *Member) openContent(ctx context.Context, js jetstream.JetStream) (jetstream.ObjectStore, error) {
+func (m *link) openContent(ctx context.Context, js jetstream.JetStream) (jetstream.ObjectStore, error) {
 	brief, cancel := m.brief(ctx)
 	defer cancel()
 	content, err := js.ObjectStore(brief, bucketContent)
@@ -165,7 +166,7 @@ func (m *Member) openContent(ctx context.Context, js jetstream.JetStream) (jetst
 
 // openKV opens a key-value bucket, or makes it. A bucket with a ttl is in memory: it has
 // nothing that would have to survive.
-func (m *Member) openKV(ctx context.Context, js jetstream.JetStream, name string, history int64, ttl time.Duration) (kv jetstream.KeyValue, err error) {
+func (m *link) openKV(ctx context.Context, js jetstream.JetStream, name string, history int64, ttl time.Duration) (kv jetstream.KeyValue, err error) {
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf("the bucket %s: %w", name, err)
@@ -222,8 +223,8 @@ func replicated[T any](create func(replicas int) (T, error)) (T, error) {
 }
 
 // identities returns when the buckets were made, and notes the servers that have them.
-func (m *Member) identities(ctx context.Context, b *buckets) (map[string]time.Time, error) {
-	ctx, cancel := m.brief(ctx)
+func (b *buckets) identities(ctx context.Context) (map[string]time.Time, error) {
+	ctx, cancel := b.brief(ctx)
 	defer cancel()
 	created := map[string]time.Time{}
 	for _, name := range streams[:3] {
@@ -233,9 +234,9 @@ func (m *Member) identities(ctx context.Context, b *buckets) (map[string]time.Ti
 		}
 		created[name] = info.Created
 		if name == streams[0] {
-			m.mu.Lock()
-			m.servers = serversOf(info)
-			m.mu.Unlock()
+			b.link.mu.Lock()
+			b.servers = serversOf(info)
+			b.link.mu.Unlock()
 		}
 	}
 	return created, nil
@@ -251,7 +252,7 @@ func (b *buckets) info(ctx context.Context, stream string) (*jetstream.StreamInf
 
 // newestRevision returns the revision of a key that the leader of its servers has. Others may lag
 // behind.
-func (m *Member) newestRevision(ctx context.Context, bucket, key string) (uint64, error) {
+func (m *link) newestRevision(ctx context.Context, bucket, key string) (uint64, error) {
 	question := fmt.Sprintf(`{"last_by_subj":"$KV.%s.%s"}`, bucket, key)
 	reply, err := m.nc.RequestWithContext(ctx, "$JS.API.STREAM.MSG.GET.KV_"+bucket, []byte(question))
 	if err != nil {

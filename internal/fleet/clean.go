@@ -42,12 +42,12 @@ func (m *Member) cleanUp(ctx context.Context) error {
 		case <-asked:
 			wanted = true
 		case <-grown.C:
-			if b, err := m.open(); err == nil && m.holds(cleaning) {
+			if b, err := m.open(); err == nil && m.leases.holds(cleaning) {
 				b.spread(ctx)
 			}
 			continue
 		case <-tick.C:
-			clean = m.holds(cleaning)
+			clean = m.leases.holds(cleaning)
 		}
 		sleep(ctx, m.o.times.retry) // so that not all members do it
 		b, err := m.open()
@@ -57,7 +57,7 @@ func (m *Member) cleanUp(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, m.o.times.clean+m.o.times.edit)
 		err = m.mend(ctx, b, wanted)
 		if clean {
-			err = errors.Join(err, m.clean(ctx, b))
+			err = errors.Join(err, b.clean(ctx))
 		}
 		cancel()
 		if err != nil {
@@ -71,7 +71,7 @@ const missingSubject = "spamgate.missing"
 
 // sayMissing asks the other members to store what is missing. A member that only reads may not:
 // others look by themselves, from time to time.
-func (m *Member) sayMissing() {
+func (m *link) sayMissing() {
 	if !m.mayWrite() {
 		return
 	}
@@ -79,7 +79,7 @@ func (m *Member) sayMissing() {
 }
 
 // age returns how old something is that a server has dated.
-func (m *Member) age(t time.Time) time.Duration {
+func (m *link) age(t time.Time) time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.now().Sub(t) + m.clock
@@ -89,13 +89,11 @@ func (m *Member) age(t time.Time) time.Duration {
 // that it never had, since edits lead there: somebody misses one.
 func (m *Member) mend(ctx context.Context, b *buckets, wanted bool) error {
 	for _, l := range m.all() {
-		m.mu.Lock()
-		a, r := l.applied, l.remote
-		m.mu.Unlock()
+		a, r := l.seen()
 		if a == nil || r == nil || r.version == nil || a.Revision != r.revision {
 			continue
 		}
-		whole, err := m.isWhole(ctx, b, r.version, wanted)
+		whole, err := b.isWhole(ctx, r.version, wanted)
 		if err != nil || whole {
 			if err != nil {
 				return err
@@ -111,7 +109,7 @@ func (m *Member) mend(ctx context.Context, b *buckets, wanted bool) error {
 
 // isWhole reports whether the object store has the content of a version, or if it does not matter
 // which, that from which edits lead there.
-func (m *Member) isWhole(ctx context.Context, b *buckets, v *Version, itself bool) (bool, error) {
+func (b *buckets) isWhole(ctx context.Context, v *Version, itself bool) (bool, error) {
 	if v.Inline[fullName(v.SHA256)] != nil {
 		return true, nil
 	}
@@ -135,13 +133,13 @@ func (l *list) storeAgain(ctx context.Context, b *buckets, v *Version) error {
 	if sum, err := l.digestOf(file); err != nil || sum != v.SHA256 {
 		return err
 	}
-	return l.m.storeFull(ctx, b, v.SHA256, file)
+	return b.storeFull(ctx, v.SHA256, file)
 }
 
 // clean removes objects that no version needs, and that are old enough not to belong to one
 // that is being published.
-func (m *Member) clean(ctx context.Context, b *buckets) error {
-	needed, err := m.needed(ctx, b)
+func (b *buckets) clean(ctx context.Context) error {
+	needed, err := b.needed(ctx)
 	if err != nil {
 		return err
 	}
@@ -161,7 +159,7 @@ func (m *Member) clean(ctx context.Context, b *buckets) error {
 	for _, o := range objects {
 		subject := chunkSubject(o.NUID)
 		delete(chunks, subject)
-		if needed[o.Name] || m.age(o.ModTime) < m.o.times.orphan {
+		if needed[o.Name] || b.age(o.ModTime) < b.o.times.orphan {
 			continue
 		}
 		// First its description, so that nobody begins to read it.
@@ -170,11 +168,11 @@ func (m *Member) clean(ctx context.Context, b *buckets) error {
 				return err
 			}
 		}
-		m.log.Debug("removed a content from the fleet that no list needs", "name", o.Name)
+		b.log.Debug("removed a content from the fleet that no list needs", "name", o.Name)
 	}
 	for subject := range chunks { // of objects that were never completed
 		last, err := stream.GetLastMsgForSubject(ctx, subject)
-		if err != nil || m.age(last.Time) < m.o.times.orphan {
+		if err != nil || b.age(last.Time) < b.o.times.orphan {
 			continue
 		}
 		if err := stream.Purge(ctx, jetstream.WithPurgeSubject(subject)); err != nil {
@@ -195,7 +193,7 @@ const maxVersions = 500_000
 
 // needed returns the objects of the newest versions of all lists, also of those that this gate
 // does not share.
-func (m *Member) needed(ctx context.Context, b *buckets) (map[string]bool, error) {
+func (b *buckets) needed(ctx context.Context) (map[string]bool, error) {
 	w, err := b.lists.WatchAll(ctx, jetstream.IncludeHistory())
 	if err != nil {
 		return nil, err

@@ -9,6 +9,7 @@ import (
 	"net"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -17,8 +18,30 @@ import (
 	"spamgate/internal/fleet/credentials"
 )
 
+// link is a member's connection: to the servers, and to the buckets that they have.
+type link struct {
+	*core
+	nc                 *nats.Conn
+	lost               func() // called after the loss of the connection, with the lock
+	failures, patience int    // of a session, which alone uses them; see goElsewhere
+
+	mu       sync.Mutex
+	changed  chan struct{}   // closed when something below, or of a list, changes
+	alive    context.Context // ends with the connection
+	cut      context.CancelCauseFunc
+	buckets  *buckets        // nil while there are none
+	trouble  error           // why there are none, or no connection
+	servers  []Server        // that have the lists, as the servers said lately
+	down     time.Time       // since when there is trouble
+	writer   bool            // the server has shown that it permits edits
+	asks     bool            // the server does not permit to use JetStream: other gates are asked
+	readOnly error           // what the server has not permitted, if that makes edits impossible
+	denied   map[string]bool // what it has not permitted: the first parts of subjects
+	clock    time.Duration   // the servers' clock minus the own
+}
+
 // connect begins to connect, and goes on until it succeeds, now and after each loss.
-func (m *Member) connect() error {
+func (m *link) connect() error {
 	options := []nats.Option{
 		nats.Name(ClientName(m.o.Name)),
 		nats.CustomInboxPrefix(Inbox(m.o.Name)),
@@ -74,13 +97,13 @@ func readCredentials(path string) ([]nats.Option, error) {
 }
 
 // connected is called after each connect.
-func (m *Member) connected(nc *nats.Conn) {
+func (m *link) connected(nc *nats.Conn) {
 	m.counters.connects.Add(1)
 	m.log.Info("connected to the fleet", "server", nc.ConnectedUrlRedacted())
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.cut(errLost)
-	m.link, m.cut = context.WithCancelCause(m.ctx)
+	m.alive, m.cut = context.WithCancelCause(m.ctx)
 	m.writer, m.asks, m.readOnly, m.denied = false, false, nil, map[string]bool{}
 	if m.buckets != nil {
 		m.setTrouble(nil)
@@ -89,8 +112,7 @@ func (m *Member) connected(nc *nats.Conn) {
 }
 
 // disconnected is called after the loss of the connection, and after each attempt that fails.
-func (m *Member) disconnected(nc *nats.Conn, err error) {
-	lists := m.all()
+func (m *link) disconnected(nc *nats.Conn, err error) {
 	m.mu.Lock()
 	if err == nil {
 		err = nc.LastError()
@@ -102,11 +124,9 @@ func (m *Member) disconnected(nc *nats.Conn, err error) {
 	was, now := m.trouble, err
 	m.cut(errLost)
 	m.setTrouble(err)
+	m.lost()
 	m.notify()
 	m.mu.Unlock()
-	for _, l := range lists {
-		l.stale()
-	}
 	if m.ctx.Err() == nil && (was == nil || was.Error() != now.Error()) {
 		m.log.Warn("not connected to the fleet", "error", now)
 	}
@@ -116,7 +136,7 @@ func (m *Member) disconnected(nc *nats.Conn, err error) {
 var errLost = errors.New("the connection was lost")
 
 // isLinked reports whether there is a connection. The caller has the lock.
-func (m *Member) isLinked() bool { return m.link.Err() == nil && m.nc.IsConnected() }
+func (m *link) isLinked() bool { return m.alive.Err() == nil && m.nc.IsConnected() }
 
 // linked is a context that ends with the connection, too: the answers to what was asked before do
 // not come any more, and the library waits for them.
@@ -128,9 +148,9 @@ type linked struct {
 }
 
 // whileLinked returns a context for questions on the present connection. The caller calls end.
-func (m *Member) whileLinked(ctx context.Context) *linked {
+func (m *link) whileLinked(ctx context.Context) *linked {
 	m.mu.Lock()
-	l := &linked{link: m.link}
+	l := &linked{link: m.alive}
 	m.mu.Unlock()
 	l.Context, l.cancel = context.WithCancelCause(ctx)
 	if l.link.Err() != nil { // AfterFunc would tell it later
@@ -168,7 +188,7 @@ func (l *linked) lost(err error) error {
 var lostErrors = []error{nats.ErrDisconnected, nats.ErrReconnectBufExceeded, nats.ErrConnectionReconnecting}
 
 // onLink calls ask, and again on the next connection if this one is lost meanwhile.
-func (m *Member) onLink(ctx context.Context, ask func(context.Context) error) error {
+func (m *link) onLink(ctx context.Context, ask func(context.Context) error) error {
 	for {
 		linked := m.whileLinked(ctx)
 		err := linked.lost(ask(linked))
@@ -201,7 +221,7 @@ func withAdvice(err error) error {
 }
 
 // explained adds to an error what the credentials do not permit, which is often its reason.
-func (m *Member) explained(err error) error {
+func (m *link) explained(err error) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if len(m.denied) == 0 {
@@ -211,7 +231,7 @@ func (m *Member) explained(err error) error {
 }
 
 // asyncError gets errors that belong to no call.
-func (m *Member) asyncError(_ *nats.Conn, _ *nats.Subscription, err error) {
+func (m *link) asyncError(_ *nats.Conn, _ *nats.Subscription, err error) {
 	if !errors.Is(err, nats.ErrPermissionViolation) {
 		m.log.Debug("error of the connection to the fleet", "error", err)
 		return
@@ -241,7 +261,7 @@ func (m *Member) asyncError(_ *nats.Conn, _ *nats.Subscription, err error) {
 }
 
 // reach waits until the buckets can be used, if they could be lately.
-func (m *Member) reach(ctx context.Context) (*buckets, error) {
+func (m *link) reach(ctx context.Context) (*buckets, error) {
 	var b *buckets
 	var readOnly error
 	usable := false
@@ -262,11 +282,11 @@ func (m *Member) reach(ctx context.Context) (*buckets, error) {
 	return b, nil
 }
 
-// errDown says that the fleet could not be used for a while; the reason is in Member.trouble.
+// errDown says that the fleet could not be used for a while; the reason is in link.trouble.
 var errDown = errors.New("no server has answered for a while")
 
 // offline returns the error of what the fleet did not answer.
-func (m *Member) offline(err error) error {
+func (m *link) offline(err error) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	switch {

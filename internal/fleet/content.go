@@ -33,13 +33,13 @@ const (
 )
 
 // transferTime bounds a transfer of size bytes.
-func (m *Member) transferTime(size int64) time.Duration {
+func (m *core) transferTime(size int64) time.Duration {
 	return m.o.times.edit + time.Duration(size>>19)*time.Second // half a MiB a second
 }
 
 // store stores the content of v, whose digest and size are set, and sets how it is stored.
 // Before is the version before it, and old its content; nil if there is to be no edit.
-func (m *Member) store(ctx context.Context, b *buckets, v, before *Version, old, content io.ReadSeeker) error {
+func (b *buckets) store(ctx context.Context, v, before *Version, old, content io.ReadSeeker) error {
 	v.Snapshot, v.Inline, v.Edit, v.Whole, v.Since = v.SHA256, nil, nil, "", 0
 	if before != nil && old != nil && v.Size >= minEdit {
 		if ok, err := v.setEdit(before, old, content); ok || err != nil {
@@ -47,9 +47,9 @@ func (m *Member) store(ctx context.Context, b *buckets, v, before *Version, old,
 		}
 	}
 	if v.Size < maxPackedInline {
-		return m.storeSmall(ctx, b, v, content)
+		return b.storeSmall(ctx, v, content)
 	}
-	return m.storeFull(ctx, b, v.SHA256, content)
+	return b.storeFull(ctx, v.SHA256, content)
 }
 
 // setEdit makes v an edit of the version before it, unless it is time to store the whole. The edit
@@ -87,7 +87,7 @@ func (v *Version) setEdit(before *Version, old, content io.ReadSeeker) (ok bool,
 const maxPackedInline = 256 << 10
 
 // storeSmall stores a whole content in its version, if it is small when packed.
-func (m *Member) storeSmall(ctx context.Context, b *buckets, v *Version, content io.ReadSeeker) error {
+func (b *buckets) storeSmall(ctx context.Context, v *Version, content io.ReadSeeker) error {
 	if _, err := content.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
@@ -99,14 +99,14 @@ func (m *Member) storeSmall(ctx context.Context, b *buckets, v *Version, content
 		v.Inline = map[string][]byte{fullName(v.SHA256): packed.Bytes()}
 		return nil
 	}
-	return m.put(ctx, b, fullName(v.SHA256), &packed)
+	return b.put(ctx, fullName(v.SHA256), &packed)
 }
 
 // storeFull stores a whole content, packed, unless the fleet has it.
-func (m *Member) storeFull(ctx context.Context, b *buckets, sha string, content io.ReadSeeker) error {
+func (b *buckets) storeFull(ctx context.Context, sha string, content io.ReadSeeker) error {
 	name := fullName(sha)
 	info, err := b.content.GetInfo(ctx, name)
-	if err == nil && m.age(info.ModTime) < m.o.times.orphan/2 { // else it may be removed at any moment
+	if err == nil && b.age(info.ModTime) < b.o.times.orphan/2 { // else it may be removed at any moment
 		return nil
 	}
 	if _, err := content.Seek(0, io.SeekStart); err != nil {
@@ -118,7 +118,7 @@ func (m *Member) storeFull(ctx context.Context, b *buckets, sha string, content 
 		defer close(done)
 		_ = pack.CloseWithError(packInto(pack, content))
 	}()
-	err = m.put(ctx, b, name, packed)
+	err = b.put(ctx, name, packed)
 	_ = packed.CloseWithError(errors.New("not stored"))
 	<-done
 	return err
@@ -137,7 +137,7 @@ func packInto(w io.Writer, content io.Reader) error {
 }
 
 // put stores an object. When it returns the servers have it.
-func (m *Member) put(ctx context.Context, b *buckets, name string, content io.Reader) error {
+func (b *buckets) put(ctx context.Context, name string, content io.Reader) error {
 	_, err := b.content.Put(ctx, jetstream.ObjectMeta{Name: name}, content)
 	if err != nil {
 		err = fmt.Errorf("storing %s: %w", name, err)
@@ -149,7 +149,7 @@ func (m *Member) put(ctx context.Context, b *buckets, name string, content io.Re
 var errContent = errors.New("the fleet does not have its content")
 
 // get opens the packed whole content of a version, of at most most bytes. The caller closes it.
-func (m *Member) get(ctx context.Context, b *buckets, v *Version, most int64) (io.ReadCloser, error) {
+func (b *buckets) get(ctx context.Context, v *Version, most int64) (io.ReadCloser, error) {
 	name := fullName(v.SHA256)
 	if object, ok := v.Inline[name]; ok {
 		return io.NopCloser(&limited{bytes.NewReader(object), most}), nil
@@ -161,8 +161,8 @@ func (m *Member) get(ctx context.Context, b *buckets, v *Version, most int64) (i
 		}
 		return io.NopCloser(&limited{object, most}), nil
 	}
-	linked := m.whileLinked(ctx)
-	late := time.AfterFunc(2*m.o.times.edit, linked.end) // an object may be a link to itself
+	linked := b.whileLinked(ctx)
+	late := time.AfterFunc(2*b.o.times.edit, linked.end) // an object may be a link to itself
 	object, err := b.content.Get(watchful{linked}, name)
 	inTime := late.Stop()
 	there := linked.outlive() // from here on the library goes on by itself on the next connection

@@ -81,9 +81,9 @@ func (l *list) proposeEdit(ctx context.Context, b *buckets, v, before *Version, 
 	l.setPending(v.SHA256)
 	var now uint64
 	if old != nil {
-		now, err = l.m.publish(ctx, b, l.key, v, before, old, content, revision)
+		now, err = b.publish(ctx, l.key, v, before, old, content, revision)
 	} else {
-		now, err = l.m.publish(ctx, b, l.key, v, before, nil, content, revision)
+		now, err = b.publish(ctx, l.key, v, before, nil, content, revision)
 	}
 	if err != nil {
 		l.setPending("")
@@ -154,14 +154,6 @@ func (l *list) settled(ctx context.Context, look uint64) (failed error) {
 		return err
 	}
 	return failed
-}
-
-// Changed says that this gate has another content of a list that came from a URL, or that its
-// file may have changed: it is published, if it is the fleet's business.
-func (m *Member) Changed(name string) {
-	if l, err := m.list(name); err == nil {
-		l.look()
-	}
 }
 
 // Retry calls edit until it does not fail because another gate was faster, and takes what that

@@ -49,11 +49,11 @@ func TestFetched(t *testing.T) {
 	if err := os.WriteFile(first.path("web.list")+".json", []byte(`{"etag": "x"}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	first.Changed("web.list")
+	first.look("web.list")
 	equal(t, "web.list", a, b)
 	content = strings.Replace(content, "web0010000", "changed", 1) + "last@example.net\n"
 	first.write("web.list", content)
-	first.Changed("web.list")
+	first.look("web.list")
 	has(t, "web.list", content, a, b)
 	v := equal(t, "web.list", a, b)
 	if v.Since == 0 || len(v.Edit) > 4096 || v.Accepted {

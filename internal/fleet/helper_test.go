@@ -171,7 +171,7 @@ func (g *gate) add(list, line string) error {
 func (g *gate) mustAdd(list, line string) {
 	g.t.Helper()
 	if err := g.add(list, line); err != nil {
-		g.t.Fatalf("%s: adding %s: %v%s", g.o.Name, line, err, states(list, []*gate{g}))
+		g.t.Fatalf("%s: adding %s: %v%s", g.o.Name, line, err, listStates(list, []*gate{g}))
 	}
 }
 
@@ -191,8 +191,18 @@ func eventuallyOr(t testing.TB, what string, state func() string, condition func
 	}
 }
 
-// states tells what gates have of a list, a line each.
-func states(list string, gates []*gate) string {
+// look makes a gate look at a list's file.
+func (g *gate) look(list string) {
+	g.t.Helper()
+	l, err := g.list(list)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	l.look()
+}
+
+// listStates tells what gates have of a list, a line each.
+func listStates(list string, gates []*gate) string {
 	var b strings.Builder
 	for _, g := range gates {
 		l, err := g.list(list)
@@ -232,7 +242,7 @@ func shorten(s string) string { return s[:min(len(s), 60)] }
 func equal(t testing.TB, list string, gates ...*gate) *Version {
 	t.Helper()
 	var first *Version
-	eventuallyOr(t, "all gates are equal", func() string { return states(list, gates) }, func() bool {
+	eventuallyOr(t, "all gates are equal", func() string { return listStates(list, gates) }, func() bool {
 		first = nil
 		for _, g := range gates {
 			v := g.version(list)

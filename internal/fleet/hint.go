@@ -17,7 +17,7 @@ import (
 const changedSubject = askSubject + "changed"
 
 // say says that the key of a list has a revision.
-func (m *Member) say(key string, revision uint64) {
+func (m *link) say(key string, revision uint64) {
 	_ = m.nc.Publish(changedSubject, fmt.Appendf(nil, "%s %d", key, revision)) // the watch tells it, too
 }
 

@@ -76,9 +76,9 @@ func TestManyKeys(t *testing.T) {
 	equal(t, "blocked", a, b)
 	t.Logf("%d keys of each kind: an edit and a restart took %v, the live heap grew by %d KiB, with the server's", n, time.Since(began).Round(time.Millisecond), (int64(heap())-int64(before))>>10)
 	for _, g := range []*gate{a, b} {
-		g.Member.mu.Lock()
+		g.valueMu.Lock()
 		known := len(g.Member.state)
-		g.Member.mu.Unlock()
+		g.valueMu.Unlock()
 		entries, err := g.tree.ReadDir(stateDir)
 		if err != nil || known+len(entries) > 0 {
 			t.Errorf("%s knows %d values, and has %d files, %v", g.o.Name, known, len(entries), err)
@@ -89,7 +89,7 @@ func TestManyKeys(t *testing.T) {
 // TestManyValues has somebody write very many values of kinds that a gate uses: it keeps a bounded
 // number of them.
 func TestManyValues(t *testing.T) {
-	m := &Member{state: map[string]*shared{}}
+	m := &states{state: map[string]*shared{}}
 	value := json.RawMessage(strings.Repeat("1", maxShared))
 	for i := 0; !m.stateFull(len(value)); i++ {
 		m.state[fmt.Sprint("pin.", i)] = &shared{Value: value}

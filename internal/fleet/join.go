@@ -34,7 +34,7 @@ func (l *list) join(ctx context.Context, b *buckets, v view, revision uint64) (a
 		}
 		return true, err
 	}
-	content, err := l.m.load(ctx, b, v.remote, nil, "", l.MaxBytes)
+	content, err := b.load(ctx, v.remote, nil, "", l.MaxBytes)
 	if err != nil {
 		return false, fmt.Errorf("reading %v: %w", v.remote, err)
 	}
@@ -63,7 +63,7 @@ func (l *list) join(ctx context.Context, b *buckets, v view, revision uint64) (a
 // many that has.
 func (l *list) compare(own, content *os.File) (missing, theirs int, err error) {
 	if l.Kind == Accounts {
-		mine, fleets, err := l.readBoth(own, content)
+		mine, fleets, err := readBoth(own, content, l.MaxBytes)
 		if err != nil {
 			return 0, 0, err
 		}
@@ -189,9 +189,7 @@ func (l *list) merge(ctx context.Context, author, why string) (added int, err er
 	if err := l.refresh(ctx, b); err != nil {
 		return 0, l.m.offline(err)
 	}
-	l.m.mu.Lock()
-	r := l.remote
-	l.m.mu.Unlock()
+	_, r := l.seen()
 	if r.err != nil || r.version == nil {
 		return 0, r.err // without a version the gate publishes its own
 	}
@@ -199,7 +197,7 @@ func (l *list) merge(ctx context.Context, author, why string) (added int, err er
 	if err != nil || local == "" || local == r.version.SHA256 {
 		return 0, err
 	}
-	content, err := l.m.load(ctx, b, r.version, nil, "", l.MaxBytes)
+	content, err := b.load(ctx, r.version, nil, "", l.MaxBytes)
 	if err != nil {
 		return 0, err
 	}

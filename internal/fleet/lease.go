@@ -2,9 +2,9 @@ package fleet
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -17,12 +17,20 @@ type lease struct {
 	until    time.Time // it counts that long, by the own clock
 }
 
+// leases are those that the member has. It has the ones for lists that it is to fetch.
+type leases struct {
+	*Member
+	mu       sync.Mutex
+	held     map[string]*lease
+	abstains map[string]time.Time // leases that are left to others until then
+}
+
 // cleaning is the key of the lease for removing contents that nobody needs.
 const cleaning = "clean"
 
-// keepLeases takes leases that are free, and renews those that the member has. A member that only
+// keepAll takes leases that are free, and renews those that the member has. A member that only
 // reads has none.
-func (m *Member) keepLeases(ctx context.Context) error {
+func (m *leases) keepAll(ctx context.Context) error {
 	tick := time.NewTicker(m.o.times.lease / 4)
 	defer tick.Stop()
 	for {
@@ -39,7 +47,7 @@ func (m *Member) keepLeases(ctx context.Context) error {
 }
 
 // open returns the buckets, if they can be used now.
-func (m *Member) open() (*buckets, error) {
+func (m *link) open() (*buckets, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.buckets == nil || !m.nc.IsConnected() {
@@ -51,7 +59,7 @@ func (m *Member) open() (*buckets, error) {
 // leaseKey returns the key of the lease for fetching a list.
 func leaseKey(list string) string { return "fetch." + escaped(list) }
 
-func (m *Member) renewAll(ctx context.Context, b *buckets) {
+func (m *leases) renewAll(ctx context.Context, b *buckets) {
 	ctx, cancel := context.WithTimeout(ctx, m.o.times.lease/4)
 	defer cancel()
 	keys := map[string]bool{cleaning: true}
@@ -67,9 +75,9 @@ func (m *Member) renewAll(ctx context.Context, b *buckets) {
 		keys[key] = true
 	}
 	m.mu.Lock()
-	for key := range m.leases {
+	for key := range m.held {
 		if !keys[key] {
-			delete(m.leases, key) // it ends by itself
+			delete(m.held, key) // it ends by itself
 		}
 	}
 	for key, until := range m.abstains {
@@ -87,23 +95,23 @@ func (m *Member) renewAll(ctx context.Context, b *buckets) {
 }
 
 // giveBack gives a lease back, and leaves it to other members for some time.
-func (m *Member) giveBack(ctx context.Context, b *buckets, key string) {
+func (m *leases) giveBack(ctx context.Context, b *buckets, key string) {
 	m.mu.Lock()
-	l := m.leases[key]
-	delete(m.leases, key)
+	l := m.held[key]
+	delete(m.held, key)
 	m.abstains[key] = time.Now().Add(m.o.times.abstain)
 	m.mu.Unlock()
-	if kv, err := m.leaseBucket(ctx, b); err == nil && l != nil {
+	if kv, err := b.leaseBucket(ctx); err == nil && l != nil {
 		_ = kv.Delete(ctx, key, jetstream.LastRevision(l.revision)) // else it ends by itself
 	}
 }
 
 // renew takes or renews a lease.
-func (m *Member) renew(ctx context.Context, b *buckets, key string) {
+func (m *leases) renew(ctx context.Context, b *buckets, key string) {
 	m.mu.Lock()
-	l := m.leases[key]
+	l := m.held[key]
 	m.mu.Unlock()
-	kv, err := m.leaseBucket(ctx, b)
+	kv, err := b.leaseBucket(ctx)
 	if err != nil {
 		return
 	}
@@ -120,19 +128,19 @@ func (m *Member) renew(ctx context.Context, b *buckets, key string) {
 	defer m.mu.Unlock()
 	switch {
 	case err == nil:
-		m.leases[key] = &lease{revision, now.Add(m.o.times.lease * 3 / 4)}
+		m.held[key] = &lease{revision, now.Add(m.o.times.lease * 3 / 4)}
 	case l != nil && errors.Is(err, jetstream.ErrKeyRevisionMismatch):
-		delete(m.leases, key)
+		delete(m.held, key)
 	case l != nil && now.After(l.until):
-		delete(m.leases, key)
+		delete(m.held, key)
 	}
 }
 
 // holds reports whether the member has a lease.
-func (m *Member) holds(key string) bool {
+func (m *leases) holds(key string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	l := m.leases[key]
+	l := m.held[key]
 	return l != nil && time.Now().Before(l.until)
 }
 
@@ -142,49 +150,36 @@ func (m *Member) Fetches(list string) bool {
 	if _, err := m.open(); err != nil {
 		return true
 	}
-	return m.holds(leaseKey(list))
+	return m.leases.holds(leaseKey(list))
 }
 
 // tellFetches calls FetchesChanged for lists that this member begins or ceases to fetch.
-func (m *Member) tellFetches() {
+func (m *leases) tellFetches() {
 	for _, l := range m.all() {
 		if l.Kind != Fetched || m.o.FetchesChanged == nil {
 			continue
 		}
 		now := m.Fetches(l.Name)
-		m.mu.Lock()
 		told := l.fetches == nil || *l.fetches != now
 		l.fetches = &now
-		m.mu.Unlock()
 		if told {
 			m.o.FetchesChanged(l.Name, now)
 		}
 	}
 }
 
-// release gives all leases back, so that others need not wait for their end, and removes the
-// sign of life.
-func (m *Member) release(b *buckets) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	if b.reads != nil {
-		if sign, err := json.Marshal(m.presence()); err == nil {
-			_ = b.reads.show(ctx, askGone, sign) // else it ends by itself
-		}
+// release gives all leases back, so that others need not wait for their end.
+func (m *leases) release(ctx context.Context, b *buckets) {
+	m.mu.Lock()
+	held := m.held
+	m.held = map[string]*lease{}
+	m.mu.Unlock()
+	if len(held) == 0 {
 		return
 	}
-	m.mu.Lock()
-	leases := m.leases
-	m.leases = map[string]*lease{}
-	m.mu.Unlock()
-	if len(leases) > 0 {
-		if kv, err := m.leaseBucket(ctx, b); err == nil {
-			for key, l := range leases {
-				_ = kv.Delete(ctx, key, jetstream.LastRevision(l.revision)) // else it ends by itself
-			}
+	if kv, err := b.leaseBucket(ctx); err == nil {
+		for key, l := range held {
+			_ = kv.Delete(ctx, key, jetstream.LastRevision(l.revision)) // else it ends by itself
 		}
-	}
-	if kv, err := m.members(ctx, b); err == nil {
-		_ = kv.Delete(ctx, m.presenceKey())
 	}
 }

@@ -18,16 +18,16 @@ import (
 // list is a shared list on this gate.
 type list struct {
 	List
-	m    *Member
-	key  string
-	name string // of the file, in the tree
+	listFile
+	m   *Member
+	key string
 
 	ctx    context.Context
 	cancel context.CancelFunc
 	done   chan struct{} // closed when run has ended for good
 	wake   chan struct{}
 
-	// Guarded by Member.mu.
+	// Guarded by link.mu.
 	applied  *applied
 	remote   *remote   // nil: not known yet
 	fresh    bool      // remote was read on this connection
@@ -38,14 +38,23 @@ type list struct {
 	err      error     // of the last look
 	begun    uint64    // looks
 	looks    uint64    // that have ended
-	fetches  *bool     // what FetchesChanged was told
 	damaged  string    // how the fleet\'s version is damaged, as the log has it
+
+	fetches *bool // what FetchesChanged was told; only leases.tellFetches uses it
 
 	mu       sync.Mutex // guards what follows
 	loaded   bool
-	info     fs.FileInfo // of the file, when its digest was
-	sum      string
 	intended *Version // what intend has noted last
+}
+
+// listFile is a list's file, whose digest is read again only if the file looks changed.
+type listFile struct {
+	tree atomicfile.Tree
+	name string // in the tree
+
+	digestMu sync.Mutex // last
+	info     fs.FileInfo
+	sum      string
 }
 
 // applied is the version that a list's file had last; on disk it is in fleet/lists.
@@ -67,9 +76,17 @@ type remote struct {
 
 func (m *Member) newList(w List) *list {
 	l := &list{List: w, m: m, key: keyOf(w.Kind, w.Name), done: make(chan struct{}), wake: make(chan struct{}, 1)}
+	l.tree = m.tree
 	l.name, _ = m.tree.Name(w.Path)
 	l.ctx, l.cancel = context.WithCancel(m.ctx)
 	return l
+}
+
+// seen returns the version that the file had last, and what the fleet has.
+func (l *list) seen() (*applied, *remote) {
+	l.m.mu.Lock()
+	defer l.m.mu.Unlock()
+	return l.applied, l.remote
 }
 
 // look makes the list look at what there is to do.
@@ -181,9 +198,7 @@ func readRecord(tree atomicfile.Tree, l List) (*applied, error) {
 // next one sees by the file which of the two versions it has. Before the first version it notes
 // nothing: then the file shows it alone.
 func (l *list) intend(v *Version) {
-	l.m.mu.Lock()
-	before := l.applied
-	l.m.mu.Unlock()
+	before, _ := l.seen()
 	if before == nil {
 		return
 	}
@@ -235,13 +250,6 @@ func (l *list) unplaced(a *applied, local string) bool {
 		l.applied = a.Before
 	}
 	return true
-}
-
-// stale says that the fleet may have changed unnoticed.
-func (l *list) stale() {
-	l.m.mu.Lock()
-	defer l.m.mu.Unlock()
-	l.fresh = false
 }
 
 // observe notes what the fleet has of a list. An older revision is ignored, since a server may lag
@@ -306,9 +314,7 @@ func (r *remote) parse(l *list, value []byte) {
 
 // refresh reads what the fleet has of a list.
 func (l *list) refresh(ctx context.Context, b *buckets) error {
-	l.m.mu.Lock()
-	before := l.remote
-	l.m.mu.Unlock()
+	_, before := l.seen()
 	value, revision, err := b.last(ctx, bucketLists, l.key)
 	if err != nil {
 		return err
@@ -330,9 +336,7 @@ func (l *list) refreshBriefly(ctx context.Context, b *buckets) error {
 // putBack reports whether the bucket was put back to an earlier state: the leader of its servers,
 // too, has an older revision than the one that is known.
 func (l *list) putBack(ctx context.Context, revision uint64) bool {
-	l.m.mu.Lock()
-	known := l.remote
-	l.m.mu.Unlock()
+	_, known := l.seen()
 	if known == nil || known.revision <= revision {
 		return false
 	}
@@ -348,8 +352,8 @@ func (l *list) putBack(ctx context.Context, revision uint64) bool {
 
 // digest returns the SHA-256 of the list's file; "" if there is none. It reads the file only
 // if that looks changed.
-func (l *list) digest() (string, error) {
-	file, err := l.m.tree.Open(l.name)
+func (l *listFile) digest() (string, error) {
+	file, err := l.tree.Open(l.name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil
 	}
@@ -361,9 +365,9 @@ func (l *list) digest() (string, error) {
 }
 
 // digestOf is digest for an open file. It leaves the file at another offset.
-func (l *list) digestOf(file *os.File) (string, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+func (l *listFile) digestOf(file *os.File) (string, error) {
+	l.digestMu.Lock()
+	defer l.digestMu.Unlock()
 	info, err := file.Stat()
 	if err != nil {
 		return "", err
@@ -382,8 +386,8 @@ func (l *list) digestOf(file *os.File) (string, error) {
 }
 
 // open opens the list's file; nil if there is none.
-func (l *list) open() (*os.File, error) {
-	file, err := l.m.tree.Open(l.name)
+func (l *listFile) open() (*os.File, error) {
+	file, err := l.tree.Open(l.name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

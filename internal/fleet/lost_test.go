@@ -315,7 +315,7 @@ func TestChangedOutside(t *testing.T) {
 		},
 	} {
 		b.write("blocked", "own@example.net\n")
-		b.Changed("blocked")
+		b.look("blocked")
 		eventually(t, "the gate says it", func() bool { return errors.Is(b.failing("blocked"), ErrDiffers) })
 		if err := b.add("blocked", "two@example.net"); !errors.Is(err, ErrDiffers) {
 			t.Errorf("the edit: %v", err)

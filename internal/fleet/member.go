@@ -25,8 +25,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/nats-io/nats.go"
-
 	"spamgate/internal/atomicfile"
 )
 
@@ -43,6 +41,18 @@ const (
 
 // Member is a gate in a fleet. It is safe for concurrent use.
 type Member struct {
+	*link
+	*states
+	leases *leases
+	signs  *signs
+
+	lists    map[string]*list // guarded by link.mu, as much of a list is
+	listsSet atomic.Int64     // how often SetLists has changed the lists
+	rewatch  bool             // the bucket of the lists was put back: the watches wait for what was in it; guarded by link.mu
+}
+
+// core is what all parts of a member use. It does not change.
+type core struct {
 	o    Options
 	log  *slog.Logger
 	tree atomicfile.Tree
@@ -52,40 +62,8 @@ type Member struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
-	nc     *nats.Conn
 
 	counters counters
-	listsSet atomic.Int64 // how often SetLists has changed the lists
-
-	mu       sync.Mutex
-	changed  chan struct{}   // closed when something below changes
-	link     context.Context // ends with the connection
-	cut      context.CancelCauseFunc
-	buckets  *buckets        // nil while there are none
-	trouble  error           // why there are none, or no connection
-	servers  []Server        // that have the lists, as the servers said lately
-	down     time.Time       // since when there is trouble
-	writer   bool            // the server has shown that it permits edits
-	asks     bool            // the server does not permit to use JetStream: other gates are asked
-	readOnly error           // what the server has not permitted, if that makes edits impossible
-	denied   map[string]bool // what it has not permitted: the first parts of subjects
-	clash    string          // who else uses the name
-	rewatch  bool            // the bucket of the lists was put back: the watches wait for what was in it
-	flooded  time.Time       // when there was too much in the members' bucket
-	clock    time.Duration   // the servers' clock minus the own
-	lists    map[string]*list
-	leases   map[string]*lease
-	abstains map[string]time.Time // leases that are left to others until then
-	state    map[string]*shared
-	unused   map[string]bool // keys of values that StateChanged did not take
-	outdated map[string]bool // keys of which the fleet has an older value
-
-	stateMu     sync.Mutex // held while a shared value is compared and noted; before mu
-	stateLogged time.Time  // when it was last logged that a value is not used; guarded by stateMu
-
-	presenceRevision   uint64 // used by one goroutine
-	alone              int    // signs of life since another process wrote its own; used by the same
-	failures, patience int    // of session, see goElsewhere
 }
 
 // counters count what has happened.
@@ -100,26 +78,33 @@ func Open(o Options) (*Member, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	m := &Member{
-		o: o, log: o.Logger, tree: atomicfile.In(o.StateDir), run: randomID(), changed: make(chan struct{}),
-		lists: map[string]*list{}, leases: map[string]*lease{}, abstains: map[string]time.Time{}, state: map[string]*shared{}, unused: map[string]bool{}, outdated: map[string]bool{}, denied: map[string]bool{}, patience: minPatience,
+	c := &core{o: o, log: o.Logger, tree: atomicfile.In(o.StateDir), run: randomID()}
+	c.ctx, c.cancel = context.WithCancel(context.Background())
+	m := &Member{lists: map[string]*list{}, link: &link{core: c, changed: make(chan struct{}), denied: map[string]bool{}, patience: minPatience}}
+	m.lost = func() {
+		for _, l := range m.lists {
+			l.fresh = false // the fleet may change unnoticed
+		}
 	}
-	if err := m.prepare(); err != nil {
-		return nil, fmt.Errorf("fleet: %w", err)
+	m.states = &states{link: m.link, state: map[string]*shared{}, unused: map[string]bool{}, outdated: map[string]bool{}}
+	m.leases = &leases{Member: m, held: map[string]*lease{}, abstains: map[string]time.Time{}}
+	m.signs = &signs{Member: m}
+	err := m.prepare()
+	if err == nil {
+		m.alive, m.cut = context.WithCancelCause(m.ctx)
+		m.cut(errLost) // there is none yet
+		err = m.connect()
 	}
-	m.ctx, m.cancel = context.WithCancel(context.Background())
-	m.link, m.cut = context.WithCancelCause(m.ctx)
-	m.cut(errLost) // there is none yet
-	if err := m.connect(); err != nil {
+	if err != nil {
 		m.cancel()
 		return nil, fmt.Errorf("fleet: %w", err)
 	}
 	m.SetLists(o.Lists)
 	m.keep("session", m.session)
 	m.keep("rights", m.learnRights)
-	m.keep("readers", m.serveReaders)
-	m.keep("presence", m.showPresence)
-	m.keep("leases", m.keepLeases)
+	m.keep("readers", (&desk{Member: m, shown: map[string]time.Time{}}).serve)
+	m.keep("presence", m.signs.keepShowing)
+	m.keep("leases", m.leases.keepAll)
 	m.keep("cleaning", m.cleanUp)
 	return m, nil
 }
@@ -156,7 +141,10 @@ func (m *Member) Close() {
 	m.mu.Unlock()
 	m.wg.Wait()
 	if err == nil {
-		m.release(b)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		m.leases.release(ctx, b)
+		m.signs.remove(ctx, b)
 	}
 	m.nc.Close()
 }
@@ -216,23 +204,17 @@ func (m *Member) all() (lists []*list) {
 	return lists
 }
 
-// Shares reports whether a list belongs to the fleet.
-func (m *Member) Shares(name string) bool {
-	_, err := m.list(name)
-	return err == nil
-}
-
 // now returns the time by this gate's clock.
-func (m *Member) now() time.Time { return time.Now().Add(m.o.times.ahead).UTC() }
+func (m *core) now() time.Time { return time.Now().Add(m.o.times.ahead).UTC() }
 
 // notify wakes those who wait for a change. The caller has the lock.
-func (m *Member) notify() {
+func (m *link) notify() {
 	close(m.changed)
 	m.changed = make(chan struct{})
 }
 
 // wait waits until condition is true, which is called with the lock.
-func (m *Member) wait(ctx context.Context, condition func() bool) error {
+func (m *link) wait(ctx context.Context, condition func() bool) error {
 	for {
 		m.mu.Lock()
 		ok, changed := condition(), m.changed
@@ -252,11 +234,11 @@ func (m *Member) wait(ctx context.Context, condition func() bool) error {
 
 // keep runs a loop until the member is closed. If it ends or panics it runs again after a
 // pause: nothing here may end the gate.
-func (m *Member) keep(name string, loop func(context.Context) error) {
+func (m *core) keep(name string, loop func(context.Context) error) {
 	m.wg.Go(func() { m.repeat(m.ctx, name, loop) })
 }
 
-func (m *Member) repeat(ctx context.Context, name string, loop func(context.Context) error) {
+func (m *core) repeat(ctx context.Context, name string, loop func(context.Context) error) {
 	logged, pause := "", m.o.times.retry
 	for ctx.Err() == nil {
 		began := time.Now()
@@ -277,7 +259,7 @@ func (m *Member) repeat(ctx context.Context, name string, loop func(context.Cont
 }
 
 // try runs a loop once. A panic is an error.
-func (m *Member) try(ctx context.Context, name string, loop func(context.Context) error) (err error) {
+func (m *core) try(ctx context.Context, name string, loop func(context.Context) error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			m.counters.panics.Add(1)

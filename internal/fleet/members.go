@@ -37,7 +37,7 @@ func (m *Member) Members(ctx context.Context) ([]Presence, error) {
 	if err := m.onlyReads(ctx); err != nil {
 		return nil, fmt.Errorf("%w, not to see the other members", err)
 	}
-	kv, err := m.members(ctx, b)
+	kv, err := b.members(ctx)
 	if err != nil {
 		return nil, m.offline(err)
 	}
@@ -59,11 +59,11 @@ func (m *Member) Members(ctx context.Context) ([]Presence, error) {
 			case e != nil && all.add(e):
 				continue
 			}
-			m.mu.Lock()
-			if m.flooded = (time.Time{}); e != nil {
-				m.flooded = time.Now()
+			m.signs.mu.Lock()
+			if m.signs.flooded = (time.Time{}); e != nil {
+				m.signs.flooded = time.Now()
 			}
-			m.mu.Unlock()
+			m.signs.mu.Unlock()
 			return all.sorted(), nil
 		}
 	}

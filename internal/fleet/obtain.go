@@ -18,34 +18,34 @@ import (
 
 // load returns a file with the content of v, read from its begin: by edits, or else as a whole. Own
 // is the list's file, and ownSHA its digest; nil if there is none. The caller discards the file.
-func (m *Member) load(ctx context.Context, b *buckets, v *Version, own io.ReadSeeker, ownSHA string, most int64) (file *atomicfile.File, err error) {
-	ctx, cancel := context.WithTimeout(ctx, 6*m.transferTime(v.Size))
+func (b *buckets) load(ctx context.Context, v *Version, own io.ReadSeeker, ownSHA string, most int64) (file *atomicfile.File, err error) {
+	ctx, cancel := context.WithTimeout(ctx, 6*b.transferTime(v.Size))
 	defer cancel()
 	if v.Size > most {
 		return nil, fmt.Errorf("it has %d bytes, more than max_bytes = %d", v.Size, most)
 	}
 	var errs []error
 	if v.Since > 0 {
-		if file, err = m.replay(ctx, b, v, own, ownSHA, most); err == nil {
+		if file, err = b.replay(ctx, v, own, ownSHA, most); err == nil {
 			return file, nil
 		}
 		errs = append(errs, err)
 	}
-	if file, err = m.whole(ctx, b, v, most); err == nil {
+	if file, err = b.whole(ctx, v, most); err == nil {
 		return file, nil
 	}
-	m.sayMissing()
+	b.sayMissing()
 	return nil, errors.Join(append(errs, err)...)
 }
 
 // replay makes the content of v by its edit and, as far as they are needed, those before it. They
 // begin with the own file, or with what the fleet has as a whole.
-func (m *Member) replay(ctx context.Context, b *buckets, v *Version, own io.ReadSeeker, ownSHA string, most int64) (file *atomicfile.File, err error) {
+func (b *buckets) replay(ctx context.Context, v *Version, own io.ReadSeeker, ownSHA string, most int64) (file *atomicfile.File, err error) {
 	edits, from := []*Version{v}, own
 	var known []*Version
 	for at := v; own == nil || at.Base != ownSHA; at = edits[len(edits)-1] {
 		if known == nil {
-			if known, err = m.versions(ctx, b, v.Kind, v.List); err != nil {
+			if known, err = b.versions(ctx, v.Kind, v.List); err != nil {
 				return nil, err
 			}
 		}
@@ -54,7 +54,7 @@ func (m *Member) replay(ctx context.Context, b *buckets, v *Version, own io.Read
 			return nil, fmt.Errorf("%w: the edits before %.12s are missing", errContent, at.SHA256)
 		}
 		if known[i].Since == 0 {
-			if file, err = m.whole(ctx, b, known[i], most); err != nil {
+			if file, err = b.whole(ctx, known[i], most); err != nil {
 				return nil, err
 			}
 			from = file
@@ -63,7 +63,7 @@ func (m *Member) replay(ctx context.Context, b *buckets, v *Version, own io.Read
 		edits = append(edits, known[i])
 	}
 	for _, edit := range slices.Backward(edits) {
-		next, err := m.spool(edit.SHA256, func(w io.Writer) error { return edit.apply(w, from, most) })
+		next, err := b.spool(edit.SHA256, func(w io.Writer) error { return edit.apply(w, from, most) })
 		if file != nil {
 			file.Discard()
 		}
@@ -76,10 +76,10 @@ func (m *Member) replay(ctx context.Context, b *buckets, v *Version, own io.Read
 }
 
 // versions returns the versions of a list that the fleet remembers, the newest ones last.
-func (m *Member) versions(ctx context.Context, b *buckets, kind Kind, list string) (all []*Version, err error) {
-	linked := m.whileLinked(ctx)
+func (b *buckets) versions(ctx context.Context, kind Kind, list string) (all []*Version, err error) {
+	linked := b.whileLinked(ctx)
 	defer linked.end()
-	asking, stop := context.WithTimeout(linked, 4*m.o.times.edit)
+	asking, stop := context.WithTimeout(linked, 4*b.o.times.edit)
 	defer stop()
 	entries, err := b.history(asking, keyOf(kind, list))
 	if asking.Err() != nil { // the library takes the end of the watch for that of the history
@@ -110,8 +110,8 @@ func (v *Version) apply(w io.Writer, before io.ReadSeeker, most int64) error {
 }
 
 // whole returns a file with the content of v, if that is stored as a whole.
-func (m *Member) whole(ctx context.Context, b *buckets, v *Version, most int64) (*atomicfile.File, error) {
-	packed, err := m.get(ctx, b, v, maxPacked(most))
+func (b *buckets) whole(ctx context.Context, v *Version, most int64) (*atomicfile.File, error) {
+	packed, err := b.get(ctx, v, maxPacked(most))
 	if err != nil {
 		return nil, err
 	}
@@ -121,20 +121,15 @@ func (m *Member) whole(ctx context.Context, b *buckets, v *Version, most int64) 
 		return nil, err
 	}
 	defer z.Close()
-	return m.spool(v.SHA256, func(w io.Writer) error {
+	return b.spool(v.SHA256, func(w io.Writer) error {
 		_, err := io.Copy(w, &limited{z, most})
 		return err
 	})
 }
 
-// temporary returns an empty file, which its caller discards.
-func (m *Member) temporary() (*atomicfile.File, error) {
-	return m.tree.CreateUnnamed(workDir, newFile, 0o600)
-}
-
-// spool returns a file with what write writes, which must have the digest.
-func (m *Member) spool(sha string, write func(io.Writer) error) (*atomicfile.File, error) {
-	file, err := m.temporary()
+// spool returns a file with what write writes, which must have the digest. The caller discards it.
+func (m *core) spool(sha string, write func(io.Writer) error) (*atomicfile.File, error) {
+	file, err := m.tree.CreateUnnamed(workDir, newFile, 0o600)
 	if err != nil {
 		return nil, err
 	}

@@ -256,7 +256,7 @@ func TestCleanEdits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := a.clean(t.Context(), buckets); err != nil {
+	if err := buckets.clean(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := objects.GetInfo(t.Context(), fullName(root.SHA256)); err != nil {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -48,11 +49,22 @@ type ListStatus struct {
 // maxReport bounds Options.Report, in bytes.
 const maxReport = 16 << 10
 
-// presenceKey returns the key of the sign of life. Two members with one name have two keys.
-func (m *Member) presenceKey() string { return escaped(m.o.Name) + "." + m.id }
+// signs are the signs of life: the own one, and what the others' and other processes' say.
+type signs struct {
+	*Member
+	revision uint64 // of the own one; used by one goroutine
+	alone    int    // signs of life since another process wrote its own; used by the same
 
-// showPresence writes a sign of life now and then.
-func (m *Member) showPresence(ctx context.Context) error {
+	mu      sync.Mutex
+	clash   string    // who else uses the name
+	flooded time.Time // when there was too much in the members' bucket
+}
+
+// key returns the key of the sign of life. Two members with one name have two keys.
+func (m *signs) key() string { return escaped(m.o.Name) + "." + m.id }
+
+// keepShowing writes a sign of life now and then.
+func (m *signs) keepShowing(ctx context.Context) error {
 	tick := time.NewTicker(m.o.times.presence)
 	defer tick.Stop()
 	for {
@@ -71,10 +83,10 @@ func (m *Member) showPresence(ctx context.Context) error {
 
 // show writes the sign of life, by compare-and-set: another process with the same name and
 // state directory shows by it.
-func (m *Member) show(ctx context.Context, b *buckets) {
+func (m *signs) show(ctx context.Context, b *buckets) {
 	ctx, cancel := context.WithTimeout(ctx, m.o.times.presence)
 	defer cancel()
-	p := m.presence()
+	p := m.own()
 	value, err := json.Marshal(p)
 	if err != nil || len(value) > maxValue {
 		p.Lists, p.Report = nil, nil
@@ -84,35 +96,35 @@ func (m *Member) show(ctx context.Context, b *buckets) {
 		_ = b.reads.show(ctx, askAlive, value) // else it is shown later
 		return
 	}
-	kv, err := m.members(ctx, b)
+	kv, err := b.members(ctx)
 	if err != nil {
 		return
 	}
-	revision, err := m.putPresence(ctx, kv, value)
+	revision, err := m.put(ctx, kv, value)
 	b.closeSide(bucketMembers, err)
 	if err != nil {
 		return
 	}
-	m.presenceRevision = revision
+	m.revision = revision
 	if !m.mayWrite() { // a reader must not read what it writes
 		return
 	}
 	brief, stop := m.brief(ctx)
 	defer stop()
-	entry, err := kv.Get(brief, m.presenceKey())
+	entry, err := kv.Get(brief, m.key())
 	if err == nil && entry.Revision() == revision {
-		m.mu.Lock()
+		m.link.mu.Lock()
 		m.clock = entry.Created().Sub(p.Time)
-		m.mu.Unlock()
+		m.link.mu.Unlock()
 	}
 }
 
-func (m *Member) putPresence(ctx context.Context, kv jetstream.KeyValue, value []byte) (uint64, error) {
-	key := m.presenceKey()
-	if m.presenceRevision == 0 { // what an earlier process of this gate has left
+func (m *signs) put(ctx context.Context, kv jetstream.KeyValue, value []byte) (uint64, error) {
+	key := m.key()
+	if m.revision == 0 { // what an earlier process of this gate has left
 		return kv.Put(ctx, key, value)
 	}
-	revision, err := kv.Update(ctx, key, value, m.presenceRevision)
+	revision, err := kv.Update(ctx, key, value, m.revision)
 	if !errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
 		if m.alone++; err == nil && m.alone > 2 { // another process with the key would have written since
 			m.noteClash("")
@@ -137,23 +149,37 @@ func (m *Member) putPresence(ctx context.Context, kv jetstream.KeyValue, value [
 }
 
 // noteClash notes which other process uses the key of this one; "": none does.
-func (m *Member) noteClash(clash string) {
+func (m *signs) noteClash(clash string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.clash = clash
 }
 
-func (m *Member) presence() *Presence {
+func (m *signs) own() *Presence {
 	p := &Presence{Name: m.o.Name, Instance: m.id, Run: m.run, Version: m.o.Version, Time: m.now(), Lists: m.listStatus()}
 	m.mu.Lock()
-	p.Clash, p.ReadOnly = m.clash, m.readOnly != nil
+	p.Clash = m.clash
 	m.mu.Unlock()
+	m.link.mu.Lock()
+	p.ReadOnly = m.readOnly != nil
+	m.link.mu.Unlock()
 	if m.o.Report != nil {
 		if report := m.o.Report(); len(report) <= maxReport && json.Valid(report) {
 			p.Report = report
 		}
 	}
 	return p
+}
+
+// remove removes the sign of life.
+func (m *signs) remove(ctx context.Context, b *buckets) {
+	if b.reads != nil {
+		if sign, err := json.Marshal(m.own()); err == nil {
+			_ = b.reads.show(ctx, askGone, sign) // else it ends by itself
+		}
+	} else if kv, err := b.members(ctx); err == nil {
+		_ = kv.Delete(ctx, m.key())
+	}
 }
 
 // listStatus returns the state of the lists, sorted by name.

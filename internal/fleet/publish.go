@@ -14,57 +14,57 @@ import (
 
 // publish stores the content of v, and makes v the fleet's version if the key still has the
 // revision; else the error is ErrBehind. See store for before and old.
-func (m *Member) publish(ctx context.Context, b *buckets, key string, v, before *Version, old, content io.ReadSeeker, revision uint64) (now uint64, err error) {
+func (b *buckets) publish(ctx context.Context, key string, v, before *Version, old, content io.ReadSeeker, revision uint64) (now uint64, err error) {
 	var value []byte
-	err = m.onLink(ctx, func(ctx context.Context) (err error) {
+	err = b.onLink(ctx, func(ctx context.Context) (err error) {
 		again := value != nil
 		if again {
 			var ok bool
-			if now, ok = m.arrived(ctx, b, key, value, revision); ok {
+			if now, ok = b.arrived(ctx, key, value, revision); ok {
 				return nil
 			}
 		}
-		if err := m.store(ctx, b, v, before, old, content); err != nil {
-			return m.offline(err)
+		if err := b.store(ctx, v, before, old, content); err != nil {
+			return b.offline(err)
 		}
 		if value, err = v.encode(); err != nil {
 			return err
 		}
-		now, err = m.update(ctx, b, key, value, revision, again)
+		now, err = b.update(ctx, key, value, revision, again)
 		return err
 	})
 	if err != nil {
 		return 0, err
 	}
-	m.counters.published.Add(1)
-	m.say(key, now)
+	b.counters.published.Add(1)
+	b.say(key, now)
 	return now, nil
 }
 
 // update makes a value that of a key, if that still has the revision; else the error is ErrBehind.
 // Again says that the value may be there already.
-func (m *Member) update(ctx context.Context, b *buckets, key string, value []byte, revision uint64, again bool) (uint64, error) {
+func (b *buckets) update(ctx context.Context, key string, value []byte, revision uint64, again bool) (uint64, error) {
 	now, err := b.lists.Update(ctx, key, value, revision)
 	behind := errors.Is(err, jetstream.ErrKeyRevisionMismatch)
 	if err == nil {
 		return now, nil
 	}
 	if !behind || again {
-		if now, ok := m.arrived(ctx, b, key, value, revision); ok {
+		if now, ok := b.arrived(ctx, key, value, revision); ok {
 			return now, nil
 		}
 	}
 	if behind {
-		m.counters.conflicts.Add(1)
+		b.counters.conflicts.Add(1)
 		return 0, ErrBehind
 	}
-	return 0, m.offline(err)
+	return 0, b.offline(err)
 }
 
 // arrived reports whether a value whose acknowledgement was lost is, or was, the one that followed a
 // revision: another gate may have changed the list again. A value with an older revision may be
 // equal, since gates put back what the fleet has lost.
-func (m *Member) arrived(ctx context.Context, b *buckets, key string, value []byte, after uint64) (revision uint64, ok bool) {
+func (b *buckets) arrived(ctx context.Context, key string, value []byte, after uint64) (revision uint64, ok bool) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
 	defer cancel()
 	entries, err := b.history(ctx, key)

@@ -54,7 +54,7 @@ func (m *Member) readSession(ctx context.Context) (err error) {
 	if err := r.lookState(linked); err != nil {
 		return m.readFails(linked.lost(err))
 	}
-	m.setBuckets(&buckets{reads: r}, nil)
+	m.setBuckets(&buckets{link: m.link, reads: r}, nil)
 	err = r.follow(linked)
 	if linked.isLost() {
 		return nil // session begins again on the next connection

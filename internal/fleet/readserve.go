@@ -84,10 +84,16 @@ type readValue struct {
 	Revision uint64 `json:"revision"`
 }
 
-// serveReaders answers gates that only read, while this one may write.
-func (m *Member) serveReaders(ctx context.Context) error {
+// desk answers gates that only read.
+type desk struct {
+	*Member
+	mu    sync.Mutex
+	shown map[string]time.Time // when a reader was last shown among the members, by its name
+}
+
+// serve answers them while this one may write.
+func (m *desk) serve(ctx context.Context) error {
 	slots := make(chan struct{}, maxAtOnce)
-	signs := &readerSigns{at: map[string]time.Time{}}
 	for {
 		if m.wait(ctx, func() bool { return m.writer && m.isLinked() }) != nil {
 			return nil
@@ -98,7 +104,7 @@ func (m *Member) serveReaders(ctx context.Context) error {
 			if !strings.HasPrefix(q.Reply, "_INBOX."+reader+".") || len(q.Data) > maxQuestion {
 				return
 			}
-			m.inSlot(slots, func() { m.answerReader(reader, q, signs) })
+			m.inSlot(slots, func() { m.answerTo(reader, q) })
 		})
 		if err != nil {
 			return err
@@ -109,8 +115,8 @@ func (m *Member) serveReaders(ctx context.Context) error {
 	}
 }
 
-// answerReader answers a question of a reader.
-func (m *Member) answerReader(reader string, q *nats.Msg, signs *readerSigns) {
+// answerTo answers a question of a reader.
+func (m *desk) answerTo(reader string, q *nats.Msg) {
 	var a readAnswer
 	err := m.try(m.ctx, "answering a reader", func(ctx context.Context) error {
 		ctx, cancel := m.brief(ctx)
@@ -123,7 +129,7 @@ func (m *Member) answerReader(reader string, q *nats.Msg, signs *readerSigns) {
 		if err != nil {
 			return err
 		}
-		return m.answerRead(ctx, b, reader, &question, &a, signs)
+		return m.answerRead(ctx, b, reader, &question, &a)
 	})
 	switch {
 	case errors.Is(err, jetstream.ErrMsgNotFound), errors.Is(err, jetstream.ErrObjectNotFound), errors.Is(err, jetstream.ErrKeyNotFound):
@@ -140,7 +146,7 @@ func (m *Member) answerReader(reader string, q *nats.Msg, signs *readerSigns) {
 	}
 }
 
-func (m *Member) answerRead(ctx context.Context, b *buckets, reader string, q *readQuestion, a *readAnswer, signs *readerSigns) error {
+func (m *desk) answerRead(ctx context.Context, b *buckets, reader string, q *readQuestion, a *readAnswer) error {
 	switch q.Do {
 	case askList:
 		if !isListKey(q.Key) {
@@ -189,7 +195,7 @@ func (m *Member) answerRead(ctx context.Context, b *buckets, reader string, q *r
 		}
 		return err
 	case askAlive, askGone:
-		return m.answerAlive(ctx, b, reader, q, signs)
+		return m.answerAlive(ctx, b, reader, q)
 	}
 	return errQuestion
 }
@@ -205,9 +211,9 @@ func isListKey(key string) bool {
 }
 
 // answerState answers with the shared values that this gate knows.
-func (m *Member) answerState(q *readQuestion, a *readAnswer) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
+func (m *desk) answerState(q *readQuestion, a *readAnswer) error {
+	m.valueMu.Lock()
+	defer m.valueMu.Unlock()
 	keys := slices.Sorted(maps.Keys(m.state))
 	sum := sha256.New()
 	for _, key := range keys {
@@ -235,32 +241,26 @@ func (m *Member) answerState(q *readQuestion, a *readAnswer) error {
 	return nil
 }
 
-// readerSigns bounds how often readers are shown.
-type readerSigns struct {
-	mu sync.Mutex
-	at map[string]time.Time // of the last one, by reader
-}
-
 // may reports whether a reader may be shown now.
-func (s *readerSigns) may(reader string, each time.Duration) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (m *desk) may(reader string, each time.Duration) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	now := time.Now()
-	for name, at := range s.at {
+	for name, at := range m.shown {
 		if now.Sub(at) > each {
-			delete(s.at, name)
+			delete(m.shown, name)
 		}
 	}
-	if _, ok := s.at[reader]; ok || len(s.at) >= maxMembers {
+	if _, ok := m.shown[reader]; ok || len(m.shown) >= maxMembers {
 		return false
 	}
-	s.at[reader] = now
+	m.shown[reader] = now
 	return true
 }
 
 // answerAlive shows a reader among the members, by its own name and as one that only reads, or
 // removes it there.
-func (m *Member) answerAlive(ctx context.Context, b *buckets, reader string, q *readQuestion, signs *readerSigns) error {
+func (m *desk) answerAlive(ctx context.Context, b *buckets, reader string, q *readQuestion) error {
 	var p Presence
 	if err := json.Unmarshal(q.Sign, &p); err != nil {
 		return err
@@ -275,10 +275,10 @@ func (m *Member) answerAlive(ctx context.Context, b *buckets, reader string, q *
 	if err != nil {
 		return err
 	}
-	if q.Do == askAlive && !signs.may(reader, m.o.times.presence/2) {
+	if q.Do == askAlive && !m.may(reader, m.o.times.presence/2) {
 		return nil
 	}
-	kv, err := m.members(ctx, b)
+	kv, err := b.members(ctx)
 	switch {
 	case err != nil:
 		return err

@@ -15,7 +15,7 @@ import (
 const probeKey = "probe"
 
 // learnRights finds out on each connection whether the member may change lists.
-func (m *Member) learnRights(ctx context.Context) error {
+func (m *link) learnRights(ctx context.Context) error {
 	for {
 		var b *buckets
 		err := m.wait(ctx, func() bool {
@@ -37,7 +37,7 @@ func (m *Member) learnRights(ctx context.Context) error {
 
 // probe tries what never succeeds, but is permitted or not. If it is not, asyncError gets the
 // answer, and the library would wait for another one: the next connection's probe would be late.
-func (m *Member) probe(ctx context.Context, b *buckets) {
+func (m *link) probe(ctx context.Context, b *buckets) {
 	linked := m.whileLinked(ctx)
 	defer linked.end()
 	ctx, cancel := m.brief(linked)
@@ -50,7 +50,7 @@ func (m *Member) probe(ctx context.Context, b *buckets) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	answered := errors.Is(err, jetstream.ErrKeyRevisionMismatch) || errors.As(err, new(*jetstream.APIError))
-	if answered && m.link == linked.link {
+	if answered && m.alive == linked.link {
 		m.writer = true
 		m.notify()
 	}
@@ -58,18 +58,18 @@ func (m *Member) probe(ctx context.Context, b *buckets) {
 
 // knowsRights reports whether it is known whether the member may change lists. The caller has the
 // lock.
-func (m *Member) knowsRights() bool { return m.writer || m.readOnly != nil }
+func (m *link) knowsRights() bool { return m.writer || m.readOnly != nil }
 
 // onlyAsks reports whether the credentials do not even permit reading from JetStream, so that the
 // member asks other gates.
-func (m *Member) onlyAsks() bool {
+func (m *link) onlyAsks() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.asks
 }
 
 // mayWrite reports whether the member is known to be permitted to change lists.
-func (m *Member) mayWrite() bool {
+func (m *link) mayWrite() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.writer && m.readOnly == nil
@@ -77,7 +77,7 @@ func (m *Member) mayWrite() bool {
 
 // onlyReads returns an ErrReadOnly if the credentials only permit reading. While that is not known
 // yet, it waits for a short time, and then lets the server decide.
-func (m *Member) onlyReads(ctx context.Context) error {
+func (m *link) onlyReads(ctx context.Context) error {
 	ctx, cancel := m.brief(ctx)
 	defer cancel()
 	_ = m.wait(ctx, m.knowsRights)

@@ -10,6 +10,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -29,6 +30,18 @@ type shared struct {
 	Value    json.RawMessage `json:"value"`
 
 	revision uint64
+}
+
+// states are the shared values.
+type states struct {
+	*link
+	stateMu sync.Mutex // held while a value is compared and noted, and while StateChanged runs; before all other locks here
+	logged  time.Time  // when it was last logged that a value is not used; guarded by stateMu
+
+	valueMu  sync.Mutex // guards what follows; last
+	state    map[string]*shared
+	unused   map[string]bool // keys of values that StateChanged did not take
+	outdated map[string]bool // keys of which the fleet has an older value
 }
 
 const (
@@ -74,7 +87,7 @@ func parseShared(key string, value []byte) (*shared, error) {
 }
 
 // loadState reads the shared values that earlier processes have known.
-func (m *Member) loadState() error {
+func (m *states) loadState() error {
 	entries, err := m.tree.ReadDir(stateDir)
 	if err != nil {
 		return err
@@ -96,9 +109,9 @@ func (m *Member) loadState() error {
 }
 
 // State returns a shared value; nil if there is none.
-func (m *Member) State(key string) json.RawMessage {
-	m.mu.Lock()
-	defer m.mu.Unlock()
+func (m *states) State(key string) json.RawMessage {
+	m.valueMu.Lock()
+	defer m.valueMu.Unlock()
 	if s := m.state[key]; s != nil {
 		return s.Value
 	}
@@ -106,9 +119,9 @@ func (m *Member) State(key string) json.RawMessage {
 }
 
 // States returns the shared values about something, by what they are of: see [StateKey].
-func (m *Member) States(what string) map[string]json.RawMessage {
-	m.mu.Lock()
-	defer m.mu.Unlock()
+func (m *states) States(what string) map[string]json.RawMessage {
+	m.valueMu.Lock()
+	defer m.valueMu.Unlock()
 	all := map[string]json.RawMessage{}
 	for key, s := range m.state {
 		if is, of, _ := ParseStateKey(key); is == what {
@@ -120,7 +133,7 @@ func (m *Member) States(what string) map[string]json.RawMessage {
 
 // SetState changes a shared value on all gates: change gets the present one (nil: none), and
 // may be called again if another gate is faster.
-func (m *Member) SetState(ctx context.Context, key string, change func(old json.RawMessage) (json.RawMessage, error)) error {
+func (m *states) SetState(ctx context.Context, key string, change func(old json.RawMessage) (json.RawMessage, error)) error {
 	if _, _, ok := ParseStateKey(key); !ok {
 		return fmt.Errorf("%q is not a key of the fleet's state", key)
 	}
@@ -129,7 +142,7 @@ func (m *Member) SetState(ctx context.Context, key string, change func(old json.
 	return m.onLink(ctx, func(ctx context.Context) error { return m.setState(ctx, key, change) })
 }
 
-func (m *Member) setState(ctx context.Context, key string, change func(old json.RawMessage) (json.RawMessage, error)) error {
+func (m *states) setState(ctx context.Context, key string, change func(old json.RawMessage) (json.RawMessage, error)) error {
 	for {
 		b, err := m.reach(ctx)
 		if err == nil {
@@ -154,7 +167,7 @@ func (m *Member) setState(ctx context.Context, key string, change func(old json.
 }
 
 // trySet changes the value that refreshState has returned.
-func (m *Member) trySet(ctx context.Context, b *buckets, key string, theirs *shared, change func(old json.RawMessage) (json.RawMessage, error)) error {
+func (m *states) trySet(ctx context.Context, b *buckets, key string, theirs *shared, change func(old json.RawMessage) (json.RawMessage, error)) error {
 	before := m.known(key)
 	if before == nil || theirs.counts(before) { // this gate does not need their value, or could not use it
 		before = theirs
@@ -175,7 +188,7 @@ func (m *Member) trySet(ctx context.Context, b *buckets, key string, theirs *sha
 }
 
 // putState writes a value to the fleet if its key still has the revision, and notes it.
-func (m *Member) putState(ctx context.Context, b *buckets, key string, s *shared) error {
+func (m *states) putState(ctx context.Context, b *buckets, key string, s *shared) error {
 	s.Key = key
 	value, err := json.Marshal(s)
 	if err != nil {
@@ -199,16 +212,16 @@ func (m *Member) putState(ctx context.Context, b *buckets, key string, s *shared
 }
 
 // known returns what the gate knows of a value; nil if there is none.
-func (m *Member) known(key string) *shared {
-	m.mu.Lock()
-	defer m.mu.Unlock()
+func (m *states) known(key string) *shared {
+	m.valueMu.Lock()
+	defer m.valueMu.Unlock()
 	return m.state[key]
 }
 
-func (m *Member) noteState(key string, s *shared) error {
-	m.mu.Lock()
+func (m *states) noteState(key string, s *shared) error {
+	m.valueMu.Lock()
 	m.state[key] = s
-	m.mu.Unlock()
+	m.valueMu.Unlock()
 	text, err := json.Marshal(s)
 	if err != nil {
 		return err
@@ -217,7 +230,7 @@ func (m *Member) noteState(key string, s *shared) error {
 }
 
 // refreshState reads a value from the fleet. If that has none, or a damaged one, the sequence is 0.
-func (m *Member) refreshState(ctx context.Context, b *buckets, key string) (*shared, error) {
+func (m *states) refreshState(ctx context.Context, b *buckets, key string) (*shared, error) {
 	value, revision, err := b.last(ctx, bucketState, key)
 	if err != nil || value == nil {
 		return &shared{revision: revision}, err
@@ -248,27 +261,27 @@ func parseNext(key string, value []byte, own *shared) (*shared, error) {
 }
 
 // observeState notes a value of the fleet, if it is newer than the own one.
-func (m *Member) observeState(key string, value []byte, revision uint64) {
+func (m *states) observeState(key string, value []byte, revision uint64) {
 	if _, _, ok := ParseStateKey(key); !ok {
 		return
 	}
 	m.stateMu.Lock()
 	defer m.stateMu.Unlock()
-	m.mu.Lock()
+	m.valueMu.Lock()
 	own, full := m.state[key], m.stateFull(len(value))
 	delete(m.unused, key)
-	m.mu.Unlock()
+	m.valueMu.Unlock()
 	s, err := parseNext(key, value, own)
 	damaged := err != nil && !errors.Is(err, errNewer)
 	if err == nil && own == nil && full {
 		err = fmt.Errorf("there are more than %d values, or %d bytes", maxKeys, maxState)
 	}
 	if err != nil {
-		m.mu.Lock()
+		m.valueMu.Lock()
 		if own != nil {
 			m.outdated[key] = damaged
 		}
-		m.mu.Unlock()
+		m.valueMu.Unlock()
 		m.sayUnused(key, err)
 		return
 	}
@@ -276,10 +289,10 @@ func (m *Member) observeState(key string, value []byte, revision uint64) {
 	if own != nil && !s.counts(own) {
 		mine := *own
 		mine.revision = revision
-		m.mu.Lock()
+		m.valueMu.Lock()
 		m.state[key] = &mine
 		m.outdated[key] = own.counts(s)
-		m.mu.Unlock()
+		m.valueMu.Unlock()
 		return
 	}
 	if m.o.StateChanged != nil {
@@ -289,9 +302,9 @@ func (m *Member) observeState(key string, value []byte, revision uint64) {
 		}
 		if err != nil {
 			m.sayUnused(key, err)
-			m.mu.Lock()
+			m.valueMu.Lock()
 			m.unused[key] = true
-			m.mu.Unlock()
+			m.valueMu.Unlock()
 			return
 		}
 	}
@@ -302,7 +315,7 @@ func (m *Member) observeState(key string, value []byte, revision uint64) {
 
 // stateFull reports whether a further value of n bytes would be too much. The caller has the
 // lock.
-func (m *Member) stateFull(n int) bool {
+func (m *states) stateFull(n int) bool {
 	for _, s := range m.state {
 		n += len(s.Value)
 	}
@@ -310,9 +323,9 @@ func (m *Member) stateFull(n int) bool {
 }
 
 // sayUnused logs that a value is not used, for one of many at most.
-func (m *Member) sayUnused(key string, err error) {
-	if time.Since(m.stateLogged) > time.Minute {
-		m.stateLogged = time.Now()
+func (m *states) sayUnused(key string, err error) {
+	if time.Since(m.logged) > time.Minute {
+		m.logged = time.Now()
 		m.log.Warn("a value of the fleet's state is not used", "key", key, "error", err)
 	}
 }
@@ -325,14 +338,14 @@ func (s *shared) counts(own *shared) bool {
 
 // resyncState reads the values that StateChanged did not take, and writes those of which the fleet
 // has an older one; if wanted it looks at all, and also writes those that the fleet has lost.
-func (m *Member) resyncState(ctx context.Context, b *buckets, all bool) error {
-	m.mu.Lock()
+func (m *states) resyncState(ctx context.Context, b *buckets, all bool) error {
+	m.valueMu.Lock()
 	keys := slices.Sorted(maps.Keys(m.state))
 	unused := slices.Sorted(maps.Keys(m.unused))
 	if !all {
 		keys = slices.DeleteFunc(keys, func(key string) bool { return !m.outdated[key] })
 	}
-	m.mu.Unlock()
+	m.valueMu.Unlock()
 	for _, key := range unused {
 		if _, err := m.refreshState(ctx, b, key); err != nil && !errors.Is(err, errNewer) {
 			return fmt.Errorf("the value %s: %w", key, err)
@@ -347,7 +360,7 @@ func (m *Member) resyncState(ctx context.Context, b *buckets, all bool) error {
 }
 
 // mendState writes an own value to the fleet if that has none, or an older one.
-func (m *Member) mendState(ctx context.Context, b *buckets, key string) error {
+func (m *states) mendState(ctx context.Context, b *buckets, key string) error {
 	value, revision, err := b.last(ctx, bucketState, key)
 	if err != nil {
 		return err
@@ -364,9 +377,9 @@ func (m *Member) mendState(ctx context.Context, b *buckets, key string) error {
 	if err = m.onlyReads(ctx); err == nil {
 		err = m.putState(ctx, b, key, &again)
 	}
-	m.mu.Lock()
+	m.valueMu.Lock()
 	m.outdated[key] = errors.Is(err, ErrBehind) // another gate has written meanwhile, perhaps an older one
-	m.mu.Unlock()
+	m.valueMu.Unlock()
 	if errors.Is(err, ErrBehind) || errors.Is(err, ErrReadOnly) {
 		return nil
 	}

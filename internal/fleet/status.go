@@ -85,6 +85,9 @@ func (m *Member) Status() Status {
 		Applied: m.counters.applied.Load(), Published: m.counters.published.Load(), Conflicts: m.counters.conflicts.Load(),
 		Refused: m.counters.refused.Load(), Connects: m.counters.connects.Load(), Panics: m.counters.panics.Load(),
 	}
+	m.signs.mu.Lock()
+	clash, flooded := m.signs.clash, m.signs.flooded
+	m.signs.mu.Unlock()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	s.Connected = m.buckets != nil && m.isLinked()
@@ -93,16 +96,16 @@ func (m *Member) Status() Status {
 	} else if err := m.reason(); err != nil {
 		s.Trouble = err.Error()
 	}
-	if time.Since(m.flooded) < floodAge {
+	if time.Since(flooded) < floodAge {
 		s.Warnings = append(s.Warnings, fmt.Sprintf("there are more signs of life than %d members give: somebody with the credentials of the fleet writes them; replace the credentials on all gates and servers", maxMembers))
 	}
-	s.ReadOnly, s.Clash, s.Clock = m.readOnly != nil, m.clash, -m.clock
+	s.ReadOnly, s.Clash, s.Clock = m.readOnly != nil, clash, -m.clock
 	return s
 }
 
 // reason returns why the fleet cannot be used. The handlers do not get the errors of a handshake,
 // such as a certificate that has expired. The caller has the lock.
-func (m *Member) reason() error {
+func (m *link) reason() error {
 	if err := m.nc.LastError(); err != nil && !m.nc.IsConnected() {
 		return withAdvice(err)
 	}

@@ -36,7 +36,7 @@ func (m *Member) session(ctx context.Context) error {
 }
 
 // openInTime is openBuckets until the connection is lost, or the server has not permitted it.
-func (m *Member) openInTime(ctx context.Context) (*buckets, error) {
+func (m *link) openInTime(ctx context.Context) (*buckets, error) {
 	linked := m.whileLinked(ctx)
 	defer linked.end()
 	opening, stop := context.WithTimeout(linked, 2*m.o.times.edit)
@@ -57,7 +57,7 @@ const (
 
 // goElsewhere connects to another server if the one that is used has failed repeatedly: it may be
 // cut off from the others, or its JetStream may not work.
-func (m *Member) goElsewhere() {
+func (m *link) goElsewhere() {
 	if m.failures++; m.failures < m.patience || len(m.nc.Servers()) < 2 {
 		return
 	}
@@ -66,7 +66,7 @@ func (m *Member) goElsewhere() {
 }
 
 // setBuckets notes the open buckets, or why there are none.
-func (m *Member) setBuckets(b *buckets, trouble error) {
+func (m *link) setBuckets(b *buckets, trouble error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.buckets = b
@@ -75,7 +75,7 @@ func (m *Member) setBuckets(b *buckets, trouble error) {
 }
 
 // setTrouble notes why the fleet cannot be used; nil: it can. The caller has the lock.
-func (m *Member) setTrouble(err error) {
+func (m *link) setTrouble(err error) {
 	m.trouble = err
 	switch {
 	case err == nil:
@@ -183,7 +183,7 @@ func (m *Member) listKeys() []string {
 
 // openWatch opens a watch, until end. A watch ends with its context, and without a deadline it
 // would wait for ever for servers that have no leader: they do not answer.
-func (m *Member) openWatch(ctx context.Context, open func(context.Context) (jetstream.KeyWatcher, error)) (w jetstream.KeyWatcher, end func(), err error) {
+func (m *link) openWatch(ctx context.Context, open func(context.Context) (jetstream.KeyWatcher, error)) (w jetstream.KeyWatcher, end func(), err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	late := time.AfterFunc(m.o.times.edit, cancel)
 	w, err = open(ctx)
@@ -235,7 +235,7 @@ func (m *Member) deliver(e jetstream.KeyValueEntry) {
 func (m *Member) resync(ctx context.Context, b *buckets, all bool) error {
 	ctx, cancel := context.WithTimeout(ctx, 4*m.o.times.edit)
 	defer cancel()
-	created, err := m.identities(ctx, b)
+	created, err := b.identities(ctx)
 	if err != nil {
 		return err
 	}

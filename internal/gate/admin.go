@@ -14,12 +14,9 @@ import (
 	"time"
 
 	"spamgate/blocklist"
-	"spamgate/blocklist/hits"
 	"spamgate/blocklist/store"
 	"spamgate/internal/admin"
 	"spamgate/internal/config"
-	"spamgate/internal/dnslist"
-	"spamgate/internal/fetch"
 	"spamgate/internal/listedit"
 	"spamgate/internal/recipients"
 	"spamgate/internal/report"
@@ -31,18 +28,13 @@ import (
 
 // adminHandler answers requests on the admin socket.
 type adminHandler struct {
-	started time.Time
-	store   *store.Store
-	dns     *dnslist.Client
-	fetcher *fetch.Fetcher
-
+	*lists
+	started   time.Time
 	publisher *publisher
-
-	hits    *hits.Log
-	history *history
-	fleet   *fleetPart
-	now     atomic.Pointer[activeConfig]  // replaced by a reload
-	open    atomic.Pointer[openAddresses] // nil before they are open, and once the gate stops
+	history   *history
+	fleet     *fleetPart
+	now       atomic.Pointer[activeConfig]  // replaced by a reload
+	open      atomic.Pointer[openAddresses] // nil before they are open, and once the gate stops
 
 	handovers chan *handoverRequest // to the supervisor
 	ending    chan struct{}         // closed when the supervisor takes no more of them
@@ -73,6 +65,11 @@ type activeConfig struct {
 	hops         nextHops
 	certificates []servedCertificates
 	recipients   []*recipients.File
+}
+
+// prepareAnswers is that of a part: commit is after those of what it tells about.
+func (g *gate) prepareAnswers(_ context.Context, _, c *config.Config) (change, error) {
+	return change{commit: func() { g.answers.now.Store(&activeConfig{c, g.hops, g.certificates(), g.recipients}) }}, nil
 }
 
 // recipientFile returns the file with recipients of a name, or nil.
@@ -183,7 +180,7 @@ func (g *adminHandler) shareAccept(ctx context.Context, l blocklist.ListStats, s
 	if sum = cmp.Or(sum, l.HeldSum); sum == "" {
 		return nil // nothing is held, as the caller finds out
 	}
-	return g.fleet.share(ctx, stateAccept, l.Name, sharedAccept{sum})
+	return g.fleet.pins.share(ctx, stateAccept, l.Name, sharedAccept{sum})
 }
 
 // notAcceptable is the error of a version that is held and cannot be accepted.
@@ -215,7 +212,7 @@ func (g *adminHandler) Pin(ctx context.Context, who admin.Peer, name string, r a
 	record := g.record(who, admin.AuditRecord{SudoUser: r.SudoUser})
 	pin, err := g.store.Pin(ctx, name, blocklist.Pin{Sum: r.SHA256, Entries: r.Entries, Since: record.Time, Who: record.Person(), Why: r.Why})
 	if err == nil {
-		err = g.fleet.pinned(ctx, name, before.Pinned, &pin)
+		err = g.fleet.pins.changed(ctx, name, before.Pinned, &pin)
 	}
 	if err != nil {
 		return admin.PinResult{}, err
@@ -234,7 +231,7 @@ func (g *adminHandler) Unpin(ctx context.Context, name string) (admin.PinResult,
 		err = fmt.Errorf("list %s: %w", name, admin.ErrNotPinned)
 	}
 	if err == nil {
-		err = g.fleet.pinned(ctx, name, before.Pinned, nil)
+		err = g.fleet.pins.changed(ctx, name, before.Pinned, nil)
 	}
 	if err != nil {
 		return admin.PinResult{}, err
@@ -271,7 +268,7 @@ func (g *adminHandler) Unused(ctx context.Context, name string, since time.Time,
 	}
 	u := report.Unused{List: name, Since: since}
 	if i := setup.ListIndex(c, name); !here && c.Fleet.On() && i >= 0 && c.Lists[i].Fleet {
-		others, err := g.fleet.hitsElsewhere(ctx, name, since, stats.Entries)
+		others, err := g.fleet.matches.elsewhere(ctx, name, since, stats.Entries)
 		if err != nil {
 			return admin.UnusedEnd{}, fmt.Errorf("list %s: %w: %w", name, admin.ErrNotAsked, err)
 		}

@@ -1,12 +1,15 @@
 package gate
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
+	"sync/atomic"
 
+	"spamgate/internal/accounts"
 	"spamgate/internal/admin"
 	"spamgate/internal/atomicfile"
 	"spamgate/internal/config"
@@ -22,60 +25,114 @@ type adminServers struct {
 	web    [webServers]*web.Server
 }
 
-// adminServers returns the gate's servers, none before the gate is open.
-func (g *gate) adminServers() adminServers {
-	if end := g.admin.Load(); end != nil {
-		return *end
+// adminPart opens and closes them.
+type adminPart struct {
+	gate     *gate
+	accounts *accounts.Store              // of the console
+	open     atomic.Pointer[adminServers] // nil before the gate is open
+	starting *admin.Server                // the admin socket of a gate that waits for its fleet; nil: there is none
+	passed   [webServers]socket.DoorAddr  // where they are to be opened, or are open
+}
+
+// servers returns the present servers, none before the gate is open.
+func (a *adminPart) servers() adminServers {
+	if all := a.open.Load(); all != nil {
+		return *all
 	}
 	return adminServers{}
 }
 
-// openAdmin opens the configured servers, and keeps those of old whose settings are the
-// same. It closes none of old: see replaceAdmin.
-func (g *gate) openAdmin(c *config.Config, old adminServers, takeOver bool) (end adminServers, err error) {
-	was := g.config.Admin
-	end = old
-	if old.socket == nil || was.Socket != c.Admin.Socket || was.SocketMode != c.Admin.SocketMode || was.SocketGroup != c.Admin.SocketGroup {
-		if end.socket, err = g.openSocket(c, takeOver || old.socket != nil && was.Socket == c.Admin.Socket); err != nil {
-			return old, err
+// prepare is that of a part. At the start it only resolves the addresses, for begin.
+func (a *adminPart) prepare(_ context.Context, was, c *config.Config) (ch change, err error) {
+	if was == nil {
+		for i, kind := range webKinds {
+			if kind.addr(c) == "" {
+				continue
+			}
+			if a.passed[i], err = kind.resolve(c, a.gate.in); err != nil {
+				return ch, err
+			}
+		}
+		if err := a.gate.in.CloseRest(); err != nil {
+			return ch, err
+		}
+		return ch, socket.CheckPassed(c)
+	}
+	old := a.servers()
+	all, err := a.openAll(was, c, false)
+	discard := func() error {
+		err := all.discard(old)
+		a.keepSocket()
+		return err
+	}
+	if err != nil {
+		return ch, errors.Join(err, discard())
+	}
+	return change{
+		commit:  func() { a.install(all) },
+		discard: discard,
+		retire:  func() error { return old.discard(all) },
+	}, nil
+}
+
+// begin opens the servers of a gate that opens.
+func (a *adminPart) begin() error {
+	old := a.servers() // a reload before this may have opened some
+	all, err := a.openAll(a.gate.config, a.gate.config, a.gate.in != nil)
+	if err != nil {
+		return errors.Join(err, all.discard(old))
+	}
+	a.install(all)
+	return old.discard(all)
+}
+
+// openAll opens the configured servers, and keeps those whose settings are the same as in the
+// configuration was. It closes none. After an error some are open.
+func (a *adminPart) openAll(was, c *config.Config, takeOver bool) (all adminServers, err error) {
+	old := a.servers()
+	all = old
+	if old.socket == nil || was.Admin.Socket != c.Admin.Socket || was.Admin.SocketMode != c.Admin.SocketMode || was.Admin.SocketGroup != c.Admin.SocketGroup {
+		if all.socket, err = a.openSocket(c, takeOver || old.socket != nil && was.Admin.Socket == c.Admin.Socket); err != nil {
+			return all, err
 		}
 	} else {
-		g.keepSocket()
+		a.keepSocket()
 	}
 	for i, kind := range webKinds {
-		if old.web[i] != nil && kind.addr(g.config) == kind.addr(c) {
+		if old.web[i] != nil && kind.addr(was) == kind.addr(c) {
 			continue
 		}
-		if end.web[i], err = g.openWeb(c, i); err != nil {
-			return old, errors.Join(err, end.discard(old))
+		if all.web[i], err = a.openWeb(c, i); err != nil {
+			return all, err
 		}
 	}
-	return end, nil
+	return all, nil
 }
 
 // openStarting opens the admin socket before the gate can answer anything but that it is starting.
 // What is wrong with the socket is said when the gate opens it.
-func (g *gate) openStarting(c *config.Config) {
-	o, err := g.socketOptions(c)
+func (a *adminPart) openStarting(c *config.Config) {
+	o, err := a.socketOptions(c)
 	if err == nil {
-		g.starting, err = admin.Listen(o)
+		a.starting, err = admin.Listen(o)
 	}
 	if err != nil {
-		g.log.Debug("without an admin socket while the gate starts", "error", err)
+		a.gate.log.Debug("without an admin socket while the gate starts", "error", err)
 	}
 }
 
 // closeStarting ends what openStarting began.
-func (g *gate) closeStarting() {
-	if g.starting != nil {
-		g.closing("the admin socket of the start", g.starting.Close())
-		g.starting = nil
+func (a *adminPart) closeStarting() (err error) {
+	if a.starting != nil {
+		err = a.starting.Close()
+		a.starting = nil
 	}
+	return err
 }
 
 // socketOptions makes the directory of the admin socket, and returns the options for a server that
 // knows no gate.
-func (g *gate) socketOptions(c *config.Config) (o admin.Options, err error) {
+func (a *adminPart) socketOptions(c *config.Config) (o admin.Options, err error) {
 	if c.Admin.Socket == "" {
 		return o, errors.New("[admin] socket is empty")
 	}
@@ -83,30 +140,33 @@ func (g *gate) socketOptions(c *config.Config) (o admin.Options, err error) {
 	if filepath.Dir(c.Admin.Socket) == c.State.Dir {
 		err = atomicfile.In(c.State.Dir).Make()
 	}
-	return admin.Options{Socket: unixsocket.Socket{Path: c.Admin.Socket, Mode: fs.FileMode(mode), Group: c.Admin.SocketGroup}, Logger: g.log}, err
+	return admin.Options{Socket: unixsocket.Socket{Path: c.Admin.Socket, Mode: fs.FileMode(mode), Group: c.Admin.SocketGroup}, Logger: a.gate.log}, err
 }
 
 // openSocket opens the admin socket, or returns nil if none is configured. If the default
 // socket cannot be opened, the gate runs without it.
-func (g *gate) openSocket(c *config.Config, takeOver bool) (*admin.Server, error) {
+func (a *adminPart) openSocket(c *config.Config, takeOver bool) (*admin.Server, error) {
 	path := c.Admin.Socket
 	if path == "" {
 		return nil, nil
 	}
-	o, err := g.socketOptions(c)
+	o, err := a.socketOptions(c)
 	if info, statErr := os.Stat(filepath.Dir(path)); statErr == nil && c.Admin.SocketGroup != "" && info.Mode()&0o011 == 0 {
-		g.log.Warn("the group cannot come to the admin socket, since it may not enter its directory: set another [admin] socket",
+		a.gate.log.Warn("the group cannot come to the admin socket, since it may not enter its directory: set another [admin] socket",
 			"group", c.Admin.SocketGroup, "directory", filepath.Dir(path), "mode", info.Mode().Perm().String())
 	}
 	var s *admin.Server
 	if err == nil {
-		o.Gate, o.Editor, o.History, o.Fleet, o.Accounts, o.Metrics = g.answers, g.editor, g.history, g.answers, g.accounts, g.metrics.handler()
-		o.TakeOver = takeOver || g.starting != nil
+		g := a.gate
+		o.Gate, o.Editor, o.History, o.Fleet, o.Accounts, o.Metrics = g.answers, g.editor, g.history, g.answers, a.accounts, g.metrics.handler()
+		o.TakeOver = takeOver || a.starting != nil
 		s, err = admin.Listen(o)
-		g.closeStarting()
+		if err := a.closeStarting(); err != nil {
+			g.log.Warn("closing the admin socket of the start", "error", err)
+		}
 	}
 	if err != nil && isDefaultSocket(c) {
-		g.log.Warn("without an admin socket: spamgate lists cannot ask this gate", "error", err)
+		a.gate.log.Warn("without an admin socket: spamgate lists cannot ask this gate", "error", err)
 		return nil, nil
 	}
 	return s, err
@@ -116,13 +176,13 @@ func (g *gate) openSocket(c *config.Config, takeOver bool) (*admin.Server, error
 func isDefaultSocket(c *config.Config) bool { return c.Admin.Socket == c.State.DefaultSocket() }
 
 // keepSocket recreates the admin socket if a successor took it over and then failed.
-func (g *gate) keepSocket() {
-	socket := g.adminServers().socket
+func (a *adminPart) keepSocket() {
+	socket := a.servers().socket
 	if socket == nil {
 		return
 	}
 	if err := socket.Ensure(); err != nil {
-		g.log.Warn("the admin socket cannot be made anew", "error", err)
+		a.gate.log.Warn("the admin socket cannot be made anew", "error", err)
 	}
 }
 
@@ -163,23 +223,22 @@ func (e adminServers) discard(old adminServers) error {
 }
 
 // close closes all servers.
-func (e adminServers) close() error { return e.discard(adminServers{}) }
+func (a *adminPart) close() error {
+	return errors.Join(a.closeStarting(), a.servers().discard(adminServers{}))
+}
 
-// replaceAdmin installs other servers, and closes the old ones that are not among them.
-func (g *gate) replaceAdmin(end adminServers) {
-	old := g.adminServers()
-	g.admin.Store(&end)
-	for i, s := range end.web {
+// install makes other servers the present ones.
+func (a *adminPart) install(all adminServers) {
+	old := a.servers()
+	a.open.Store(&all)
+	for i, s := range all.web {
 		if s == nil {
 			continue
 		}
-		s.Certs.Store(webKinds[i].certs(g))
+		s.Certs.Store(webKinds[i].certs(a.gate))
 		if s != old.web[i] {
 			s.Serve()
-			webKinds[i].announce(g, s)
+			webKinds[i].announce(a, s)
 		}
-	}
-	if err := old.discard(end); err != nil {
-		g.log.Warn("closing the old admin socket", "error", err)
 	}
 }

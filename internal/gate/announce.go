@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"spamgate/blocklist"
-	"spamgate/internal/admin"
 	"spamgate/internal/config"
 	"spamgate/internal/logging"
 	"spamgate/internal/report"
@@ -21,11 +20,11 @@ import (
 // try next: to people in a few lines, to programs in log records.
 func (g *gate) announce() {
 	stats := g.store.Set().Stats()
-	addrs := g.addresses()
+	addrs := g.listeners.addresses()
 	if g.config.Log.Output == logging.OutputStderr && g.config.Log.Format == logging.FormatText {
 		g.welcome(stats, addrs)
 	} else {
-		for _, d := range g.doorAddresses() {
+		for _, d := range g.doors.addresses() {
 			g.log.Info("door open", "door", d.Door, "listener", d.Name, "addr", d.Address)
 		}
 		if len(addrs) > 0 {
@@ -34,7 +33,6 @@ func (g *gate) announce() {
 		g.logState("loaded")
 		g.logLimits()
 	}
-	g.warnDescriptors()
 	if report.Discards(g.config) {
 		g.log.Warn("mail that a list with the action discard matches is accepted and dropped")
 	}
@@ -44,32 +42,20 @@ func (g *gate) announce() {
 	if warning := report.Unconfirmed(g.config, stats); warning != "" {
 		g.log.Warn(warning)
 	}
-	g.logWarnings(g.config)
-	g.warnLogins()
+	g.warn()
 }
 
-// addresses returns the addresses of the open listeners.
-func (g *gate) addresses() (addrs []string) {
-	for _, e := range g.listeners {
-		for _, l := range e.open {
-			addrs = append(addrs, l.Addr().String())
-		}
+// warn logs what may be wrong with the configuration: its own warnings, listeners at which nobody
+// can log in, and whether the process may not open enough files.
+func (g *gate) warn() {
+	if warning := setup.DescriptorWarning(g.config, setup.DescriptorLimit()); warning != "" {
+		g.log.Warn(warning)
 	}
-	return addrs
-}
-
-// doorAddresses returns the addresses of the open doors.
-func (g *gate) doorAddresses() (doors []admin.Door) {
-	for _, d := range g.doors {
-		doors = append(doors, admin.Door{Door: protocolOf(d.config), Name: d.config.Name, Address: d.open.Addr()})
-	}
-	return doors
-}
-
-// logWarnings logs the warnings about the configuration.
-func (g *gate) logWarnings(c *config.Config) {
-	for _, warning := range c.Warnings {
+	for _, warning := range g.config.Warnings {
 		g.log.Warn("configuration", "warning", warning.Error())
+	}
+	for _, problem := range loginProblems(g.config, g.hops) {
+		g.log.Warn(problem)
 	}
 }
 
@@ -90,10 +76,10 @@ func (g *gate) welcome(stats blocklist.SetStats, addrs []string) {
 		term.PrintParts(w, label, report.DescribeDoor(g.config, d.shown()))
 		label = ""
 	}
-	if s := g.adminServers().web[consoleServer]; s != nil {
+	if s := g.admin.servers().web[consoleServer]; s != nil {
 		report.PrintConsole(w, g.config, s.Open.Addr())
 	}
-	if s := g.adminServers().web[publishServer]; s != nil {
+	if s := g.admin.servers().web[publishServer]; s != nil {
 		report.PrintPublish(w, g.config, s.Open.Addr())
 	}
 	report.PrintLimits(w, g.config)
@@ -215,12 +201,5 @@ func (g *gate) logLimits() {
 		g.log.Info("limits on connections (0: none)", "listener", l.Name,
 			"max_connections", setup.MaxConnections(l, auto), "client_connections", l.ClientConnections,
 			"network_connections", l.NetworkConnections, "descriptors", descriptors)
-	}
-}
-
-// warnDescriptors warns if the process may not open enough files.
-func (g *gate) warnDescriptors() {
-	if warning := setup.DescriptorWarning(g.config, setup.DescriptorLimit()); warning != "" {
-		g.log.Warn(warning)
 	}
 }

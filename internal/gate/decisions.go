@@ -38,17 +38,20 @@ type history struct {
 	cleaner *time.Timer // removes what was kept
 }
 
-// openHistory opens the history. Without one the gate works all the same, so that a failure is
+// openHistory opens the history, which keeps nothing before configure. Without one the gate works all the same, so that a failure is
 // only logged.
 func openHistory(c *config.Config, log *slog.Logger) *history {
 	h := &history{dir: setup.DecisionsDir(c), log: log}
 	var err error
 	if h.reader, err = decisions.OpenReader(h.dir); err != nil {
 		h.failed(err)
-		return h
 	}
-	h.configure(c.Decisions)
 	return h
+}
+
+// prepare is that of a part.
+func (h *history) prepare(_ context.Context, _, c *config.Config) (change, error) {
+	return change{commit: func() { h.configure(c.Decisions) }}, nil
 }
 
 // begin is for a gate that has opened its listeners. Before, a history that is off is not removed: if

@@ -20,6 +20,7 @@ func newHistory(t *testing.T, c config.Decisions) (h *history, dir string, log *
 	log = new(bytes.Buffer)
 	state := t.TempDir()
 	h = openHistory(&config.Config{State: config.State{Dir: state}, Decisions: c}, slog.New(slog.NewTextHandler(log, nil)))
+	h.configure(c)
 	h.begin()
 	t.Cleanup(func() {
 		if err := h.close(); err != nil {
@@ -132,10 +133,12 @@ func TestHistoryOff(t *testing.T) {
 	}
 	c := &config.Config{State: config.State{Dir: filepath.Dir(dir)}}
 	fails := openHistory(c, slog.New(slog.DiscardHandler))
+	fails.configure(c.Decisions)
 	if err := fails.close(); err != nil || find() != 1 {
 		t.Errorf("a gate that did not start has removed the history: %v", err)
 	}
 	h := openHistory(c, slog.New(slog.DiscardHandler))
+	h.configure(c.Decisions)
 	h.begin()
 	if _, err := os.Lstat(dir); !os.IsNotExist(err) {
 		t.Errorf("a history that is off has files: %v", err)

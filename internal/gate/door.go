@@ -3,9 +3,12 @@ package gate
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net"
+	"slices"
 	"sync"
 
+	"spamgate/internal/admin"
 	"spamgate/internal/config"
 	"spamgate/internal/setup"
 	"spamgate/internal/socket"
@@ -35,17 +38,23 @@ type runningDoor struct {
 	server doorServer       // nil until makeDoors
 }
 
-// newDoors resolves the addresses of the configured doors. It opens nothing.
-func newDoors(c *config.Config, in *socket.Inherited) ([]*runningDoor, error) {
-	var all []*runningDoor
+// doors are all doors, in the order of the configuration.
+type doors []*runningDoor
+
+// prepareDoors is that of a part. At the start it resolves the addresses, and opens nothing.
+func (g *gate) prepareDoors(_ context.Context, was, c *config.Config) (change, error) {
+	if was != nil {
+		return change{commit: func() { g.changeDoors(c) }}, nil
+	}
+	var all doors
 	for _, d := range c.Doors() {
-		addr, err := socket.ResolveDoor(c, d, in)
+		addr, err := socket.ResolveDoor(c, d, g.in)
 		if err != nil {
-			return nil, err
+			return change{}, err
 		}
 		all = append(all, &runningDoor{config: d, addr: addr})
 	}
-	return all, nil
+	return change{commit: func() { g.doors = all }}, nil
 }
 
 // makeDoors makes the servers of all doors. The predecessor answers until they can.
@@ -59,7 +68,7 @@ func (g *gate) makeDoors(ctx context.Context) (err error) {
 		}
 	}
 	for _, d := range g.doors {
-		if server, ok := d.server.(dnsServer); ok && g.takesOver {
+		if server, ok := d.server.(dnsServer); ok && g.in != nil {
 			if err := server.WaitIndexed(ctx); err != nil {
 				return err
 			}
@@ -68,13 +77,28 @@ func (g *gate) makeDoors(ctx context.Context) (err error) {
 	return nil
 }
 
-// doorSockets returns the sockets of the open doors.
-func (g *gate) doorSockets() []*socket.OpenDoor {
-	var all []*socket.OpenDoor
-	for _, d := range g.doors {
-		all = append(all, d.open)
+// sockets returns the sockets of the open doors.
+func (all doors) sockets() (open []*socket.OpenDoor) {
+	for _, d := range all {
+		open = append(open, d.open)
 	}
-	return all
+	return open
+}
+
+// addresses returns the addresses of the open doors.
+func (all doors) addresses() (addrs []admin.Door) {
+	for _, d := range all {
+		addrs = append(addrs, admin.Door{Door: protocolOf(d.config), Name: d.config.Name, Address: d.open.Addr()})
+	}
+	return addrs
+}
+
+// held returns the sockets for a successor.
+func (all doors) held() (held []socket.Inheritable) {
+	for _, d := range all {
+		held = append(held, d.open.Inheritable()...)
+	}
+	return held
 }
 
 // openSockets opens the sockets of a door.
@@ -95,29 +119,29 @@ func (g *gate) serveDoor(d *runningDoor) {
 	}
 }
 
-// ownDoors makes this process the owner of the sockets' files that it has inherited.
-func (g *gate) ownDoors() {
-	for _, d := range g.doors {
+// own makes this process the owner of the sockets' files that it has inherited.
+func (all doors) own(log *slog.Logger) {
+	for _, d := range all {
 		if d.open == nil {
 			continue
 		}
 		if !d.open.InPlace() {
-			g.log.Warn("the file of the socket is gone, so that nobody can reach it: SIGUSR2 or a restart makes it again",
+			log.Warn("the file of the socket is gone, so that nobody can reach it: SIGUSR2 or a restart makes it again",
 				"door", protocolOf(d.config), "listener", d.config.Name, "addr", d.open.Addr())
 			continue
 		}
 		if err := d.open.Own(d.config.Mode()); err != nil {
-			g.log.Warn("the socket keeps its mode", "door", protocolOf(d.config), "listener", d.config.Name, "error", err)
+			log.Warn("the socket keeps its mode", "door", protocolOf(d.config), "listener", d.config.Name, "error", err)
 		}
 	}
 }
 
-// releaseDoors leaves the doors to a successor: it closes their listening sockets here, while
+// release leaves the doors to a successor: it closes their listening sockets here, while
 // the present connections go on. Questions over UDP are answered by both processes until this
 // one shuts down, each by the one that reads it.
-func (g *gate) releaseDoors() error {
+func (all doors) release() error {
 	var errs []error
-	for _, d := range g.doors {
+	for _, d := range all {
 		d.open.Share()
 		errs = append(errs, d.open.Listener.Close())
 	}
@@ -144,12 +168,12 @@ func (g *gate) drain(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// closeDoors closes what is still open of the doors, without waiting.
-func (g *gate) closeDoors() error {
+// close closes what is still open of the doors, without waiting.
+func (all doors) close() error {
 	ended, cancel := context.WithCancel(context.Background())
 	cancel()
 	var errs []error
-	for _, d := range g.doors {
+	for _, d := range all {
 		if d.server != nil {
 			if err := d.server.Shutdown(ended); !errors.Is(err, context.Canceled) {
 				errs = append(errs, err)
@@ -162,4 +186,82 @@ func (g *gate) closeDoors() error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// keepDoors makes a configuration have the doors that are open, in their order. A door is found by its address, which a reload does not change. One
+// that is not configured any more goes on with its old settings.
+func keepDoors(c, open *config.Config) {
+	c.PolicyServices = keepTables(c, open.PolicyServices, c.PolicyServices,
+		func(p *config.PolicyService) doorKeys { return doorKeys{&p.Name, &p.Addr, &p.Lists} })
+	c.Milters = keepTables(c, open.Milters, c.Milters,
+		func(m *config.Milter) doorKeys { return doorKeys{&m.Name, &m.Addr, &m.Lists} })
+	c.DNSServers = keepTables(c, open.DNSServers, c.DNSServers,
+		func(s *config.DNSServer) doorKeys { return doorKeys{&s.Name, &s.Addr, &s.Lists} })
+}
+
+// doorKeys are the keys of a door's table that matter to keepTables.
+type doorKeys struct {
+	name, addr *string
+	lists      *[]string
+}
+
+// keepTables returns the tables of one kind of doors: for each open door the new one of its
+// address, or else the old one. If several have the same address, with port 0, their order
+// counts.
+func keepTables[T any](c *config.Config, open, now []T, keys func(*T) doorKeys) []T {
+	left := slices.Clone(now)
+	var kept []T
+	for _, table := range open {
+		was := keys(&table)
+		i := slices.IndexFunc(left, func(t T) bool { return *keys(&t).addr == *was.addr })
+		if i < 0 {
+			// Without any of its lists it asks none, and not all.
+			if known := knownLists(c, *was.lists); known != nil {
+				*was.lists = known
+			}
+		} else {
+			name := *was.name
+			table = left[i]
+			*was.name = name // which the log and the metrics have
+			left = slices.Delete(left, i, i+1)
+		}
+		kept = append(kept, table)
+	}
+	return kept
+}
+
+// logDoorChanges logs how the wanted doors differ from the open ones, left, in what a reload does not
+// change.
+func logDoorChanges(left, wanted []config.Door, log *slog.Logger) {
+	for _, d := range wanted {
+		i := slices.IndexFunc(left, func(o config.Door) bool { return o.Table == d.Table && o.Addr == d.Addr })
+		if i < 0 {
+			log.Warn("a new door is not open yet: this needs a restart, or SIGUSR2",
+				"door", protocolOf(d), "listener", d.Name, "addr", d.Addr)
+			continue
+		}
+		if left[i].Name != d.Name {
+			log.Warn("this change needs a restart, or SIGUSR2", "key", d.Table+".name", "listener", left[i].Name)
+		}
+		left = slices.Delete(left, i, i+1)
+	}
+	for _, d := range left {
+		log.Warn("a door that is not configured any more stays open: closing it needs a restart, or SIGUSR2",
+			"door", protocolOf(d), "listener", d.Name, "addr", d.Addr)
+	}
+}
+
+// changeDoors makes the doors use a configuration that has passed keepDoors. Those that are not
+// open yet find it when they open.
+func (g *gate) changeDoors(c *config.Config) {
+	for i, now := range c.Doors() {
+		d := g.doors[i]
+		d.config = now
+		if d.server == nil {
+			continue
+		}
+		if err := d.server.apply(c, now); err != nil {
+			g.log.Error("the door keeps its old settings", "door", protocolOf(now), "listener", now.Name, "error", err)
+		}
+	}
 }

@@ -51,7 +51,8 @@ func TestKeepDoors(t *testing.T) {
 			var log bytes.Buffer
 			g := &gate{config: &config.Config{PolicyServices: test.open}, log: slog.New(slog.NewTextHandler(&log, nil))}
 			c := &config.Config{PolicyServices: test.file, Lists: []config.List{{Name: "new"}}}
-			g.keepDoors(c)
+			logDoorChanges(g.config.Doors(), c.Doors(), g.log)
+			keepDoors(c, g.config)
 			got := fmt.Sprint(c.PolicyServices)
 			if want := fmt.Sprint(test.want); got != want {
 				t.Errorf("got  %s\nwant %s", got, want)

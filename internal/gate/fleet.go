@@ -10,8 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"spamgate/blocklist/hits"
-	"spamgate/blocklist/store"
 	"spamgate/internal/accounts"
 	"spamgate/internal/atomicfile"
 	"spamgate/internal/config"
@@ -47,35 +45,31 @@ var (
 // fleetPart is the gate's place in a fleet: a member, while [fleet] is configured and no other
 // process of the gate is the member. It implements managed.Fleet.
 type fleetPart struct {
-	log      *slog.Logger
-	tree     atomicfile.Tree
-	config   func() *config.Config // in use
-	problem  func() string         // why mail cannot pass; "" if it can
-	store    *store.Store
+	log     *slog.Logger
+	tree    atomicfile.Tree
+	config  func() *config.Config // in use
+	problem func() string         // why mail cannot pass; "" if it can
+	started time.Time             // the gate
+	*lists
 	history  *history
-	fetcher  *fetch.Fetcher
-	started  time.Time // the gate
 	accounts *accounts.Store
-	hits     *hits.Log
-	answers  map[string]fleet.Answer // to questions of other gates, by subject
-	keptHits keptHits
+
+	pins    *fleetPins
+	sources *fleetSources
+	matches *fleetHits
 
 	changing sync.Mutex // held while it is configured or closed
 	closed   bool
 	unlock   func()    // what awaitFirst has locked, for the next run; nil: that locks itself
 	run      *fleetRun // nil: the gate is in no fleet
 
-	fetching sync.Mutex // held while the fetcher is updated
-
 	mu      sync.Mutex
 	member  *fleet.Member // nil: see why
 	why     error         // why there is no member
 	since   time.Time     // when the gate began to join
-	sources []fetch.Source
 	changed chan struct{} // closed when member or why changes
 
-	unobeyed map[string]string // why pins of lists are not obeyed
-	again    chan struct{}     // gets a value when pins are to be looked at
+	again chan struct{} // gets a value when pins are to be looked at
 }
 
 // fleetRun is the time with one configuration.
@@ -87,19 +81,18 @@ type fleetRun struct {
 
 // newFleetPart returns the part for a gate whose configuration now returns.
 func newFleetPart(now func() *config.Config, log *slog.Logger) *fleetPart {
-	return &fleetPart{log: log, tree: atomicfile.In(now().State.Dir), config: now, started: time.Now().UTC(), why: managed.ErrNoFleet, changed: make(chan struct{}), again: make(chan struct{}, 1)}
+	f := &fleetPart{log: log, tree: atomicfile.In(now().State.Dir), config: now, started: time.Now().UTC(), why: managed.ErrNoFleet, changed: make(chan struct{}), again: make(chan struct{}, 1)}
+	f.pins, f.sources, f.matches = &fleetPins{fleetPart: f}, &fleetSources{fleetPart: f}, &fleetHits{fleetPart: f}
+	return f
 }
 
-// joinFleet makes the gate a member, if it is to be one.
-func (g *gate) joinFleet(c *config.Config, sources []fetch.Source) {
-	f := g.fleet
-	f.store, f.fetcher, f.history, f.problem = g.store, g.fetcher, g.history, g.answers.mailProblem
-	f.accounts, f.hits = g.accounts, g.hits
-	f.answers = map[string]fleet.Answer{askLists: f.answerLists, fleetsearch.Subject: f.answerDecisions, askHits: f.answerHits}
-	g.editor.Join(f)
-	g.accounts.Join(accountsFleet{f})
-	f.configure(c)
-	f.setSources(sources)
+// prepare is that of a part.
+func (f *fleetPart) prepare(_ context.Context, _, c *config.Config) (change, error) {
+	sources, err := setup.FetchSources(c.Lists)
+	return change{commit: func() {
+		f.configure(c)
+		f.sources.set(sources)
+	}}, err
 }
 
 // configure joins, leaves or changes the fleet, as the configuration says.
@@ -128,7 +121,7 @@ func (f *fleetPart) configure(c *config.Config) {
 		default:
 		}
 	}
-	f.updateFetches()
+	f.sources.update()
 }
 
 // hasLeft reports whether an admin has taken the gate out of the fleet.
@@ -184,7 +177,7 @@ func (f *fleetPart) end() {
 }
 
 // close leaves the fleet for good: the process ends, or its successor is to be the member.
-func (f *fleetPart) close() {
+func (f *fleetPart) close() error {
 	f.changing.Lock()
 	defer f.changing.Unlock()
 	f.closed = true
@@ -196,6 +189,7 @@ func (f *fleetPart) close() {
 		f.unlock()
 		f.unlock = nil
 	}
+	return nil
 }
 
 // keep is a member until ctx ends. What is wrong with files is tried again, since mail needs no
@@ -208,7 +202,7 @@ func (f *fleetPart) keep(ctx context.Context, unlock func()) {
 		return
 	}
 	defer unlock() // after the member has left
-	grace := time.AfterFunc(fetchGrace, f.updateFetches)
+	grace := time.AfterFunc(fetchGrace, f.sources.update)
 	defer grace.Stop()
 	server := time.AfterFunc(fetchGrace, f.warnServer) // which may start with the gate
 	defer server.Stop()
@@ -265,16 +259,16 @@ func (f *fleetPart) serve(ctx context.Context) error {
 	o.Accounts = f.accounts
 	o.Accept = setup.FleetAccept(f.config, f.store)
 	o.Applied = func(string, *fleet.Version) { look() }
-	o.StateChanged = f.stateChanged(ctx, look)
-	o.FetchFails = f.fetchFails
-	o.FetchesChanged = func(string, bool) { f.updateFetches() }
+	o.StateChanged = f.pins.stateChanged(ctx, look)
+	o.FetchFails = f.sources.fails
+	o.FetchesChanged = func(string, bool) { f.sources.update() }
 	o.Report = f.report
 	m, err := fleet.Open(o)
 	if err != nil {
 		return err
 	}
 	defer m.Close()
-	for subject, answer := range f.answers {
+	for subject, answer := range map[string]fleet.Answer{askLists: f.answerLists, fleetsearch.Subject: f.answerDecisions, askHits: f.matches.answer} {
 		if err := m.Handle(subject, answer); err != nil {
 			return err
 		}
@@ -283,16 +277,16 @@ func (f *fleetPart) serve(ctx context.Context) error {
 	defer f.set(nil, errJoining)
 	var enrolling sync.WaitGroup
 	defer enrolling.Wait()
-	enrolling.Go(func() { f.enrol(ctx, m) })
+	enrolling.Go(func() { f.matches.enrol(ctx, m) })
 	m.SetLists(f.shares(f.config())) // a reload may have changed them meanwhile
-	f.updateFetches()
-	f.obeyPins(ctx, m)
+	f.sources.update()
+	f.pins.obeyAll(ctx, m)
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-f.again:
-			f.obeyPins(ctx, m)
+			f.pins.obeyAll(ctx, m)
 		case <-rescan:
 			_ = f.store.Rescan(ctx) // what is wrong with lists is in their statistics, and in the log
 		}
@@ -360,40 +354,43 @@ func (f *fleetPart) Publish(ctx context.Context, e fleet.Edit) (done func(placed
 	return m.Publish(ctx, e)
 }
 
-// setSources sets the lists that come from URLs.
-func (f *fleetPart) setSources(sources []fetch.Source) {
-	f.mu.Lock()
-	f.sources = sources
-	f.mu.Unlock()
-	f.updateFetches()
+// fleetSources are the lists that come from URLs: a list is fetched by one gate of the fleet.
+type fleetSources struct {
+	*fleetPart
+	mu  sync.Mutex // held while the fetcher is updated; before fleetPart.mu
+	all []fetch.Source
 }
 
-// updateFetches makes the fetcher fetch the lists that are this gate's to fetch.
-func (f *fleetPart) updateFetches() {
-	f.fetching.Lock()
-	defer f.fetching.Unlock()
+func (f *fleetSources) set(sources []fetch.Source) {
 	f.mu.Lock()
-	sources := f.sources
+	f.all = sources
 	f.mu.Unlock()
+	f.update()
+}
+
+// update makes the fetcher fetch the lists that are this gate's to fetch.
+func (f *fleetSources) update() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	var own []fetch.Source
-	for _, s := range sources {
-		if f.fetches(s.Name) {
+	for _, s := range f.all {
+		if f.own(s.Name) {
 			own = append(own, s)
 		}
 	}
 	f.fetcher.Update(own)
 }
 
-// fetches reports whether this gate is to fetch a list. A gate that cannot reach the fleet does.
-func (f *fleetPart) fetches(list string) bool {
+// own reports whether this gate is to fetch a list. A gate that cannot reach the fleet does.
+func (f *fleetSources) own(list string) bool {
 	c := f.config()
 	i := setup.ListIndex(c, list)
 	if i < 0 || !c.Lists[i].Fleet {
 		return true
 	}
-	f.mu.Lock()
+	f.fleetPart.mu.Lock()
 	m, why, since := f.member, f.why, f.since
-	f.mu.Unlock()
+	f.fleetPart.mu.Unlock()
 	joining := m == nil && errors.Is(why, errJoining) || m != nil && !m.Status().Connected
 	if joining && time.Since(since) < fetchGrace {
 		return false
@@ -405,7 +402,7 @@ func (f *fleetPart) fetches(list string) bool {
 // another gate tries.
 const maxFetchFailures = 3
 
-func (f *fleetPart) fetchFails(list string) bool {
+func (f *fleetSources) fails(list string) bool {
 	s, ok := f.fetcher.Status(list)
 	return ok && s.Failures >= maxFetchFailures
 }

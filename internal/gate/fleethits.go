@@ -99,14 +99,20 @@ func (k *keptHits) get(id string) *matched {
 	return k.byID[id]
 }
 
-// answerHits answers askHits.
-func (f *fleetPart) answerHits(ctx context.Context, question []byte) ([]byte, error) {
+// fleetHits tells and asks which entries have matched.
+type fleetHits struct {
+	*fleetPart
+	kept keptHits
+}
+
+// answer answers askHits.
+func (f *fleetHits) answer(ctx context.Context, question []byte) ([]byte, error) {
 	var q hitsQuestion
 	if err := json.Unmarshal(question, &q); err != nil {
 		return nil, errors.New("the question is invalid")
 	}
 	if q.ID != "" {
-		return f.hitsPage(&q)
+		return f.page(&q)
 	}
 	c := f.config()
 	if i := setup.ListIndex(c, q.List); i < 0 || !c.Lists[i].Fleet {
@@ -125,17 +131,17 @@ func (f *fleetPart) answerHits(ctx context.Context, question []byte) ([]byte, er
 	}
 	a := m.page(0)
 	if len(m.hashes) > maxHitsPage {
-		a.ID = f.keptHits.add(m, time.Now())
+		a.ID = f.kept.add(m, time.Now())
 	}
 	return json.Marshal(a)
 }
 
-// hitsPage answers a question for the rest of an answer.
-func (f *fleetPart) hitsPage(q *hitsQuestion) ([]byte, error) {
+// page answers a question for the rest of an answer.
+func (f *fleetHits) page(q *hitsQuestion) ([]byte, error) {
 	if q.To != f.config().Fleet.Name {
 		return json.Marshal(hitsAnswer{})
 	}
-	m := f.keptHits.get(q.ID)
+	m := f.kept.get(q.ID)
 	if m == nil || q.From < 0 || q.From > len(m.hashes) {
 		return nil, errors.New("the answer is gone: ask anew")
 	}
@@ -152,7 +158,7 @@ func (m *matched) page(from int) hitsAnswer {
 }
 
 // matched returns the entries of a list that have matched here since a day.
-func (f *fleetPart) matched(ctx context.Context, list string, since hits.Day) (*matched, error) {
+func (f *fleetHits) matched(ctx context.Context, list string, since hits.Day) (*matched, error) {
 	known := f.hits.Snapshot(list)
 	m := &matched{known: known.Known()}
 	index, key, _, ok := f.store.Set().Index(list)
@@ -195,7 +201,7 @@ func hitsTime(entries int) time.Duration {
 const stateGate = "gate"
 
 // enrol keeps that value of this gate, until ctx ends.
-func (f *fleetPart) enrol(ctx context.Context, m *fleet.Member) {
+func (f *fleetHits) enrol(ctx context.Context, m *fleet.Member) {
 	key := fleet.StateKey(stateGate, f.config().Fleet.Name)
 	for ctx.Err() == nil {
 		again := time.Hour
@@ -211,7 +217,7 @@ func (f *fleetPart) enrol(ctx context.Context, m *fleet.Member) {
 }
 
 // roster returns the other gates that are in the fleet, or were since a day.
-func (f *fleetPart) roster(ctx context.Context, m *fleet.Member, since time.Time) ([]string, error) {
+func (f *fleetHits) roster(ctx context.Context, m *fleet.Member, since time.Time) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, fleetAnswerTime)
 	defer cancel()
 	members, err := m.Members(ctx)
@@ -235,9 +241,9 @@ func (f *fleetPart) roster(ctx context.Context, m *fleet.Member, since time.Time
 	return slices.Sorted(maps.Keys(names)), nil
 }
 
-// hitsElsewhere asks the other gates which entries of a list, which has so many here, have
+// elsewhere asks the other gates which entries of a list, which has so many here, have
 // matched since a day.
-func (f *fleetPart) hitsElsewhere(ctx context.Context, list string, since time.Time, entries int) (*elsewhere, error) {
+func (f *fleetHits) elsewhere(ctx context.Context, list string, since time.Time, entries int) (*elsewhere, error) {
 	m, err := f.connected(ctx)
 	if err != nil {
 		return nil, err
@@ -246,7 +252,7 @@ func (f *fleetPart) hitsElsewhere(ctx context.Context, list string, since time.T
 	if err != nil {
 		return nil, err
 	}
-	a := &asking{f: f, m: m, q: hitsQuestion{List: list, Since: since.UTC().Format(admin.Day)}, time: hitsTime(entries), rest: map[string]*restOfHits{}}
+	a := &asking{f: f.fleetPart, m: m, q: hitsQuestion{List: list, Since: since.UTC().Format(admin.Day)}, time: hitsTime(entries), rest: map[string]*restOfHits{}}
 	a.fleet = admin.UnusedFleet{Gates: []string{}, Errors: map[string]string{}, Recent: map[string]string{}}
 	if len(of) > 0 {
 		err = a.first(ctx, of)
@@ -267,7 +273,7 @@ func (f *fleetPart) hitsElsewhere(ctx context.Context, list string, since time.T
 	return &a.elsewhere, nil
 }
 
-// asking is the work of hitsElsewhere.
+// asking is the work of fleetHits.elsewhere.
 type asking struct {
 	f    *fleetPart
 	m    *fleet.Member

@@ -83,7 +83,7 @@ func TestRoster(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(m.Close)
-	f := &fleetPart{config: func() *config.Config { return &config.Config{Fleet: config.Fleet{Name: "mx1"}} }}
+	f := &fleetHits{fleetPart: &fleetPart{config: func() *config.Config { return &config.Config{Fleet: config.Fleet{Name: "mx1"}} }}}
 	for name, day := range map[string]string{"mx1": "2026-11-20", "mx2": "2026-11-20", "mx3": "2026-11-10", "odd": "x"} {
 		value, err := json.Marshal(day)
 		if err != nil {

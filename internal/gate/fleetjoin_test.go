@@ -84,9 +84,9 @@ func TestDecideLists(t *testing.T) {
 func TestJoinAlone(t *testing.T) {
 	c := &config.Config{State: config.State{Dir: t.TempDir()}, Fleet: config.Fleet{Name: "mx1", Servers: config.Addresses{"nats://127.0.0.1:1"}}}
 	f := newFleetPart(func() *config.Config { return c }, slog.New(slog.DiscardHandler))
-	f.fetcher = fetch.New(fetch.Options{Logger: f.log})
+	f.lists = &lists{fetcher: fetch.New(fetch.Options{Logger: f.log})}
 	t.Cleanup(f.fetcher.Close)
-	t.Cleanup(f.close)
+	t.Cleanup(func() { _ = f.close() })
 	if err := f.leave(c); err != nil {
 		t.Fatal(err)
 	}

@@ -3,16 +3,21 @@ package gate
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
+	"sync"
 	"syscall"
 	"time"
 
 	"spamgate/blocklist"
 	"spamgate/blocklist/store"
+	"spamgate/internal/accounts"
+	"spamgate/internal/config"
 	"spamgate/internal/fleet"
 	"spamgate/internal/report"
 	"spamgate/internal/setup"
@@ -31,12 +36,19 @@ type sharedAccept struct {
 	SHA256 string `json:"sha256"` // see blocklist.ListStats.Sum
 }
 
+// fleetPins shares pins and accepted contents.
+type fleetPins struct {
+	*fleetPart
+	mu       sync.Mutex
+	unobeyed map[string]string // why pins of lists are not obeyed
+}
+
 // isLocked reports whether an error of Tree.TryLock says that another process has the lock.
 func isLocked(err error) bool { return errors.Is(err, syscall.EWOULDBLOCK) }
 
 // sharing returns the member if the pins of a list are those of the fleet; nil if they are this
 // gate's own.
-func (f *fleetPart) sharing(ctx context.Context, list string) (*fleet.Member, error) {
+func (f *fleetPins) sharing(ctx context.Context, list string) (*fleet.Member, error) {
 	c := f.config()
 	i := setup.ListIndex(c, list)
 	if i < 0 || !c.Lists[i].Fleet {
@@ -50,7 +62,7 @@ func (f *fleetPart) sharing(ctx context.Context, list string) (*fleet.Member, er
 }
 
 // share makes a value that of all gates, if the list is shared.
-func (f *fleetPart) share(ctx context.Context, what, list string, value any) error {
+func (f *fleetPins) share(ctx context.Context, what, list string, value any) error {
 	m, err := f.sharing(ctx, list)
 	if err == nil && m != nil {
 		var text []byte
@@ -64,22 +76,22 @@ func (f *fleetPart) share(ctx context.Context, what, list string, value any) err
 	return nil
 }
 
-// pinned is called after the pin of a list has changed here. If the fleet does not take that, it
+// changed is called after the pin of a list has changed here. If the fleet does not take that, it
 // is as before again.
-func (f *fleetPart) pinned(ctx context.Context, list string, before, now *blocklist.Pin) error {
+func (f *fleetPins) changed(ctx context.Context, list string, before, now *blocklist.Pin) error {
 	err := f.share(ctx, statePin, list, now)
 	if err == nil {
 		return nil
 	}
 	ctx = context.WithoutCancel(ctx)
-	return errors.Join(err, f.obeyPin(ctx, list, before))
+	return errors.Join(err, f.obey(ctx, list, before))
 }
 
 // stateTime bounds how long a shared value may take to be used.
 const stateTime = time.Minute
 
 // stateChanged returns what uses the values that other gates have changed.
-func (f *fleetPart) stateChanged(ctx context.Context, look func()) func(key string, value json.RawMessage) error {
+func (f *fleetPins) stateChanged(ctx context.Context, look func()) func(key string, value json.RawMessage) error {
 	return func(key string, value json.RawMessage) error {
 		what, list, _ := fleet.ParseStateKey(key)
 		switch what {
@@ -100,7 +112,7 @@ func (f *fleetPart) stateChanged(ctx context.Context, look func()) func(key stri
 			if err := json.Unmarshal(value, &pin); err != nil {
 				return err
 			}
-			return f.notePin(list, f.obeyPin(ctx, list, pin))
+			return f.note(list, f.obey(ctx, list, pin))
 		case stateAccept:
 			var a sharedAccept
 			if err := json.Unmarshal(value, &a); err != nil {
@@ -113,8 +125,8 @@ func (f *fleetPart) stateChanged(ctx context.Context, look func()) func(key stri
 	}
 }
 
-// obeyPin pins a list as it is to be; nil: it is not pinned.
-func (f *fleetPart) obeyPin(ctx context.Context, list string, pin *blocklist.Pin) error {
+// obey pins a list as it is to be; nil: it is not pinned.
+func (f *fleetPins) obey(ctx context.Context, list string, pin *blocklist.Pin) error {
 	l, err := report.FindStats(f.store.Set(), list)
 	if err != nil {
 		return err
@@ -128,7 +140,7 @@ func (f *fleetPart) obeyPin(ctx context.Context, list string, pin *blocklist.Pin
 		err = errors.New("the pin names no version")
 	case l.Pinned == nil || l.Pinned.Sum != pin.Sum:
 		if l.Sum != pin.Sum {
-			err = f.keepPinned(ctx, list, pin)
+			err = f.keep(ctx, list, pin)
 		}
 		if err == nil {
 			_, err = f.store.Pin(ctx, list, *pin)
@@ -137,9 +149,9 @@ func (f *fleetPart) obeyPin(ctx context.Context, list string, pin *blocklist.Pin
 	return err
 }
 
-// keepPinned fetches the version at which a list is to be pinned from the fleet, if this gate
+// keep fetches the version at which a list is to be pinned from the fleet, if this gate
 // never had it, or not any more.
-func (f *fleetPart) keepPinned(ctx context.Context, list string, pin *blocklist.Pin) error {
+func (f *fleetPins) keep(ctx context.Context, list string, pin *blocklist.Pin) error {
 	c := f.config()
 	l := c.Lists[setup.ListIndex(c, list)]
 	stateDir, file := c.State.Dir, l.Copy
@@ -169,8 +181,8 @@ func (f *fleetPart) keepPinned(ctx context.Context, list string, pin *blocklist.
 	return store.KeepVersion(ctx, stateDir, list, store.Kept{Path: file, Entries: pin.Entries, Content: content})
 }
 
-// obeyPins pins the lists as the fleet has them pinned: a list may be shared only now.
-func (f *fleetPart) obeyPins(ctx context.Context, m *fleet.Member) {
+// obeyAll pins the lists as the fleet has them pinned: a list may be shared only now.
+func (f *fleetPins) obeyAll(ctx context.Context, m *fleet.Member) {
 	pins := m.States(statePin)
 	use := f.stateChanged(ctx, func() {})
 	for _, l := range f.config().Lists {
@@ -184,8 +196,8 @@ func (f *fleetPart) obeyPins(ctx context.Context, m *fleet.Member) {
 	}
 }
 
-// notePin notes, for the status, whether the pin of a list is obeyed.
-func (f *fleetPart) notePin(list string, err error) error {
+// note notes, for the status, whether the pin of a list is obeyed.
+func (f *fleetPins) note(list string, err error) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.unobeyed, list)
@@ -198,9 +210,9 @@ func (f *fleetPart) notePin(list string, err error) error {
 	return err
 }
 
-// pinProblems returns which pins are not obeyed, in words. Those of lists that are shared no more
+// problems returns which pins are not obeyed, in words. Those of lists that are shared no more
 // are no problems.
-func (f *fleetPart) pinProblems() (problems []string) {
+func (f *fleetPins) problems() (problems []string) {
 	c := f.config()
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -214,7 +226,7 @@ func (f *fleetPart) pinProblems() (problems []string) {
 }
 
 // accept accepts a content of a list, which may be held here, or come later.
-func (f *fleetPart) accept(ctx context.Context, list, sum string) error {
+func (f *fleetPins) accept(ctx context.Context, list, sum string) error {
 	l, err := report.FindStats(f.store.Set(), list)
 	switch {
 	case err != nil:
@@ -223,4 +235,90 @@ func (f *fleetPart) accept(ctx context.Context, list, sum string) error {
 		return f.store.Accept(ctx, list)
 	}
 	return f.store.AcceptContent(list, sum)
+}
+
+// This file shares the accounts of the console, and the end of sessions.
+
+// stateEnded is what a shared value is about by which the sessions of a user end: see
+// fleet.StateKey. A gate that learns a new version of the value ends those that it has then, so
+// that no clock matters.
+const stateEnded = "ended"
+
+// shares returns what the gate shares. The file with the accounts is made if there is none.
+func (f *fleetPart) shares(c *config.Config) []fleet.List {
+	lists := setup.FleetLists(c)
+	if !setup.SharesAccounts(c) {
+		return lists
+	}
+	if err := f.accounts.Prepare(); err != nil {
+		f.log.Error("the accounts are not shared", "error", err)
+		return lists
+	}
+	return append(lists, fleet.List{
+		Name: fleet.AccountsList, Kind: fleet.Accounts, Path: accounts.Path(setup.ConsoleDir(c)), MaxBytes: accounts.MaxShared,
+	})
+}
+
+// accountsFleet implements accounts.Fleet.
+type accountsFleet struct{ *fleetPart }
+
+// Shared implements accounts.Fleet. A gate that has left the fleet has its own accounts.
+func (f accountsFleet) Shared() bool { return setup.SharesAccounts(f.config()) && !f.hasLeft() }
+
+// Retry implements accounts.Fleet.
+func (f accountsFleet) Retry(ctx context.Context, edit func() error) error {
+	err := f.fleetPart.Retry(ctx, fleet.AccountsList, edit)
+	if fleet.Refused(err) {
+		return &accounts.RefusedError{Err: err}
+	}
+	return err
+}
+
+// Publish implements accounts.Fleet.
+func (f accountsFleet) Publish(ctx context.Context, what string, old *os.File, text []byte) (done func(placed bool), err error) {
+	return f.fleetPart.Publish(ctx, fleet.AccountsEdit(what, old, text))
+}
+
+// EndSessions implements accounts.Fleet.
+func (f accountsFleet) EndSessions(ctx context.Context, user string) error {
+	m, err := f.wait(ctx)
+	if err != nil {
+		return err
+	}
+	value, err := json.Marshal(endedSessions{user})
+	if err != nil {
+		return err
+	}
+	return m.SetState(ctx, endedKey(user), func(json.RawMessage) (json.RawMessage, error) { return value, nil })
+}
+
+// endedSessions is the value about stateEnded.
+type endedSessions struct {
+	User string `json:"user"`
+}
+
+// endedKey returns the key of the value about a user. A name that is too long for it is hashed.
+func endedKey(user string) string {
+	key := fleet.StateKey(stateEnded, user)
+	if _, _, ok := fleet.ParseStateKey(key); !ok {
+		sum := sha256.Sum256([]byte(user))
+		key = fleet.StateKey(stateEnded, hex.EncodeToString(sum[:]))
+	}
+	return key
+}
+
+// endSessions ends the sessions of a user that the gate has, since another gate has ended its own.
+func (f *fleetPart) endSessions(value json.RawMessage) error {
+	var e endedSessions
+	if err := json.Unmarshal(value, &e); err != nil {
+		return err
+	}
+	if name, err := accounts.ParseName(e.User); err != nil || name != e.User || !setup.SharesAccounts(f.config()) {
+		return fleet.ErrNotShared
+	}
+	n, err := f.accounts.EndHere(e.User)
+	if err == nil && n > 0 {
+		f.log.Info("sessions ended, as on another gate", "user", e.User, "sessions", n)
+	}
+	return err
 }

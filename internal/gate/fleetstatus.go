@@ -115,7 +115,7 @@ func (f *fleetPart) own() (s admin.Fleet) {
 	defer func() { tellServers(&s, &f.config().Fleet) }()
 	s.State = admin.FleetConnected
 	if m != nil {
-		s.Status, s.Problems = m.Status(), f.pinProblems()
+		s.Status, s.Problems = m.Status(), f.pins.problems()
 		if !s.Connected {
 			s.State = admin.FleetNotConnected
 			s.Problems = append(s.Problems, "not connected: "+s.Trouble)

@@ -55,11 +55,11 @@ func TestProblemsGo(t *testing.T) {
 	c := &config.Config{Lists: []config.List{{Name: "blocked", Fleet: true}, {Name: "own"}}}
 	f := newFleetPart(func() *config.Config { return c }, slog.New(slog.DiscardHandler))
 	for _, list := range []string{"blocked", "own", "gone"} {
-		if err := f.notePin(list, fmt.Errorf("no version of %s", list)); err == nil {
+		if err := f.pins.note(list, fmt.Errorf("no version of %s", list)); err == nil {
 			t.Error("the error is gone")
 		}
 	}
-	if got := fmt.Sprintf("%q", f.pinProblems()); got != `["list blocked is pinned in the fleet, but not here: no version of blocked"]` {
+	if got := fmt.Sprintf("%q", f.pins.problems()); got != `["list blocked is pinned in the fleet, but not here: no version of blocked"]` {
 		t.Error(got)
 	}
 }

@@ -4,204 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
-	"os/exec"
-	"path/filepath"
-	"slices"
-	"strings"
 	"syscall"
 	"time"
 
 	"github.com/coreos/go-systemd/v22/daemon"
 
 	"spamgate/internal/admin"
-	"spamgate/internal/atomicfile"
-	"spamgate/internal/socket"
+	"spamgate/internal/version"
 )
-
-// On SIGUSR2 the gate starts its program file again and passes its listening sockets to the
-// new process, the successor. Both accept clients until the successor reports that it
-// serves. Then this process closes its copies of the sockets, whose queues live on in the
-// successor, and serves the clients that it has accepted to the end. The sockets are never
-// closed, so nobody is refused. Nothing changes before the successor serves, so a successor
-// that fails to start does no harm.
-
-// readyLimit bounds the time until a successor serves. Long lists take time, and so does
-// asking the next hop whether it relays.
-const readyLimit = 5 * time.Minute
-
-// endLimit bounds the time in which a successor that has failed must exit.
-const endLimit = 20 * time.Second
-
-// maxRetirementGrace bounds the time for which a gate goes on as before after its successor
-// took over. If it drained at once, a client that it has just accepted would get 421.
-const maxRetirementGrace = 5 * time.Second
-
-// successor is a process that takes over.
-type successor struct {
-	cmd  *exec.Cmd
-	done chan error    // one value: nil when it serves, else why it failed
-	gone chan struct{} // closed when it has exited without having served
-
-	reload bool             // SIGHUP came after it was started: it may have read the old files
-	asked  *handoverRequest // the request for it, nil if SIGUSR2 was
-}
-
-// programFile returns the file that this process was started from. If that was a symbolic
-// link it returns the link, which may lead to the new program by then. It must be called
-// before anything is replaced.
-func programFile() string {
-	executable, err := os.Executable()
-	if path, lookErr := exec.LookPath(os.Args[0]); lookErr == nil {
-		path, lookErr = filepath.Abs(path)
-		if lookErr == nil && (err != nil || atomicfile.SameFile(path, executable)) {
-			return path
-		}
-	}
-	return executable
-}
-
-// startSuccessor starts program with the arguments of this process and passes it the
-// sockets. A successor that does not serve within limit, or before ctx ends, is killed.
-func startSuccessor(ctx context.Context, limit time.Duration, program string, sockets []socket.Inheritable) (n *successor, err error) {
-	ready, w, err := os.Pipe()
-	if err != nil {
-		return nil, err
-	}
-	files, keys := []*os.File{w}, []string{socket.ReadyPipe}
-	defer func() {
-		for _, f := range files {
-			f.Close() // the successor has its own
-		}
-		if err != nil {
-			ready.Close()
-		}
-	}()
-	for _, s := range sockets {
-		f, err := s.File()
-		if err != nil {
-			return nil, err
-		}
-		files, keys = append(files, f), append(keys, s.Key)
-	}
-	failure, w, err := os.Pipe()
-	if err != nil {
-		return nil, err
-	}
-	files = append(files, w)
-	cmd := &exec.Cmd{
-		Path: program,
-		Args: os.Args,
-		Env: append(environment(),
-			socket.SocketsVariable+"="+socket.FormatPassed(keys),
-			socket.FailureVariable+"="+socket.FormatFailure(len(keys))),
-		Stdin:      os.Stdin,
-		Stdout:     os.Stdout,
-		Stderr:     os.Stderr,
-		ExtraFiles: files,
-	}
-	if err := cmd.Start(); err != nil {
-		failure.Close()
-		return nil, err
-	}
-	n = &successor{cmd: cmd, done: make(chan error, 1), gone: make(chan struct{})}
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("it did not serve within %v", limit))
-	go func() {
-		defer cancel()
-		n.watch(ctx, ready, failure)
-	}()
-	return n, nil
-}
-
-// environment returns the environment without systemd's variables for passed sockets, which
-// are for this process only.
-func environment() []string {
-	return slices.DeleteFunc(os.Environ(), func(s string) bool {
-		name, _, _ := strings.Cut(s, "=")
-		return name == "LISTEN_PID" || name == "LISTEN_FDS" || name == "LISTEN_FDNAMES"
-	})
-}
-
-func (n *successor) pid() int { return n.cmd.Process.Pid }
-
-// watch waits until the successor serves; from then on it is independent and outlives this
-// process. If the pipe ready ends without a byte, the successor has failed, and the pipe
-// failure may say why.
-func (n *successor) watch(ctx context.Context, ready, failure *os.File) {
-	defer ready.Close()
-	defer failure.Close()
-	expire := context.AfterFunc(ctx, func() { _ = ready.SetReadDeadline(time.Now()) })
-	_, err := io.ReadFull(ready, make([]byte, 1))
-	expire()
-	if err == nil {
-		n.done <- nil
-		return
-	}
-	// The pipe ends shortly before the process; wait for its exit code.
-	limit := endLimit
-	if errors.Is(err, os.ErrDeadlineExceeded) {
-		limit = 0
-	}
-	overdue := time.AfterFunc(limit, n.kill)
-	end := n.cmd.Wait()
-	overdue.Stop()
-	var exit *exec.ExitError
-	switch {
-	case errors.Is(err, os.ErrDeadlineExceeded):
-		if err = context.Cause(ctx); err == context.Canceled {
-			err = errors.New("nobody waits for it any more")
-		}
-	case errors.As(end, &exit) && exit.Exited():
-		err = fmt.Errorf("%w; %s", end, readFailure(failure))
-	case end != nil:
-		err = withRemedy(end, n.cmd.Path)
-	default:
-		err = errors.New("it ended before it served")
-	}
-	n.done <- err
-	close(n.gone)
-}
-
-// readFailure returns why a successor that has exited could not serve.
-func readFailure(pipe *os.File) string {
-	const elsewhere = "what it said is on standard error"
-	// A process that the successor has started might keep the pipe open.
-	if err := pipe.SetReadDeadline(time.Now().Add(time.Second)); err != nil {
-		return elsewhere
-	}
-	text, err := io.ReadAll(io.LimitReader(pipe, 4096)) // PIPE_BUF: it is written at once
-	if err != nil || len(text) == 0 {
-		return elsewhere
-	}
-	return string(text)
-}
-
-// kill ends the successor at once.
-func (n *successor) kill() { _ = n.cmd.Process.Kill() }
-
-// await waits until a successor that was told to stop has exited, or has begun to serve and
-// stops by itself. After the timeout, or at another signal to stop, it kills the successor.
-func (n *successor) await(timeout time.Duration, signals <-chan os.Signal) {
-	expired := time.After(timeout)
-	for {
-		select {
-		case <-n.gone:
-			return
-		case err := <-n.done:
-			if err == nil {
-				return // it serves, and the signal stops it
-			}
-		case sig := <-signals:
-			if sig != syscall.SIGTERM && sig != syscall.SIGINT {
-				continue
-			}
-			n.kill()
-		case <-expired:
-			n.kill()
-		}
-	}
-}
 
 // startHandover starts a successor, unless one is starting already. The request is nil if it
 // was a signal.
@@ -248,7 +59,7 @@ func (s *supervisor) abandonHandover(err error) {
 	s.gate.log.Error("not handed over, this process goes on", "pid", s.successor.pid(), "error", err)
 	asked := s.successor.asked
 	s.successor, s.succeeded = nil, nil
-	s.gate.keepSocket()
+	s.gate.admin.keepSocket()
 	asked.fail(fmt.Errorf("%w: %w", admin.ErrNotHandedOver, err))
 }
 
@@ -280,23 +91,13 @@ func (g *gate) retirementGrace() time.Duration {
 	return min(maxRetirementGrace, g.config.Listen.ShutdownTimeout)
 }
 
-// releaseSockets closes the listening sockets, whose copies the successor has.
-func (g *gate) releaseSockets() error {
-	errs := []error{g.releaseDoors()}
-	for _, e := range g.listeners {
-		for _, l := range e.open {
-			errs = append(errs, l.Close())
-		}
-	}
-	return errors.Join(append(errs, g.adminServers().retire())...)
-}
-
 // retire stops accepting clients, lets the present ones go on for the grace period, and then
 // shuts down.
 func (g *gate) retire(ctx context.Context, signals <-chan os.Signal) error {
 	g.answers.open.Store(nil)
 	go g.fleet.close() // the successor waits for it; g.close does so, too
-	if err := g.releaseSockets(); err != nil {
+	// The successor has copies of the listening sockets.
+	if err := errors.Join(g.doors.release(), g.listeners.release(), g.admin.servers().retire()); err != nil {
 		g.log.Warn("closing a socket that was handed over", "error", err)
 	}
 	grace := time.After(g.retirementGrace())
@@ -313,4 +114,59 @@ func (g *gate) retire(ctx context.Context, signals <-chan os.Signal) error {
 			}
 		}
 	}
+}
+
+// handoverRequest is a request on the admin socket for a handover. Its methods do nothing on
+// nil, which stands for SIGUSR2.
+type handoverRequest struct {
+	ctx   context.Context // ends when nobody waits any more
+	limit time.Duration   // until the successor must serve
+	began time.Time
+	done  chan<- handoverResult // has room for the result
+}
+
+// handoverResult is the answer to a handoverRequest.
+type handoverResult struct {
+	admin.HandedOver
+	err error
+}
+
+// Handover implements admin.Gate.
+func (g *adminHandler) Handover(ctx context.Context, limit time.Duration) (admin.HandedOver, error) {
+	if limit == 0 {
+		limit = readyLimit
+	}
+	done := make(chan handoverResult, 1)
+	select {
+	case g.handovers <- &handoverRequest{ctx, limit, time.Now(), done}:
+		r := <-done
+		return r.HandedOver, r.err
+	case <-g.ending:
+		return admin.HandedOver{}, errEnding
+	case <-ctx.Done():
+		return admin.HandedOver{}, ctx.Err()
+	}
+}
+
+var errEnding = fmt.Errorf("%w any more: it is ending", admin.ErrNotRunning)
+
+// fail answers that this process continues, or ends without a successor.
+func (r *handoverRequest) fail(err error) {
+	if r != nil {
+		r.done <- handoverResult{err: err}
+	}
+}
+
+// succeed answers that the process pid serves.
+func (r *handoverRequest) succeed(pid int, g *gate) {
+	if r == nil {
+		return
+	}
+	r.done <- handoverResult{HandedOver: admin.HandedOver{
+		Old:        admin.Process{PID: os.Getpid(), Version: version.Number},
+		New:        admin.Process{PID: pid},
+		Seconds:    time.Since(r.began).Seconds(),
+		Sessions:   g.metrics.openSessions.Load(),
+		EndsWithin: (g.retirementGrace() + g.config.Listen.ShutdownTimeout).Seconds(),
+	}}
 }

@@ -233,7 +233,7 @@ func (g *adminHandler) refresh(list string) time.Duration {
 
 // copyProblem says that the copy of a list from a URL is too old, if this gate is to fetch it.
 func (g *adminHandler) copyProblem(l *admin.List, now time.Time) string {
-	if !g.fleet.fetches(l.Name) {
+	if !g.fleet.sources.own(l.Name) {
 		return ""
 	}
 	return copyProblem(l, g.refresh(l.Name), now)

@@ -3,7 +3,8 @@ package gate
 import (
 	"context"
 	"errors"
-	"log/slog"
+	"fmt"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -13,7 +14,9 @@ import (
 	"spamgate/internal/admin"
 	"spamgate/internal/config"
 	"spamgate/internal/setup"
+	"spamgate/smtpfilter"
 	"spamgate/smtpfilter/nexthop"
+	"spamgate/smtpfilter/partial"
 )
 
 // openHop is a next hop in use, and what it was made from.
@@ -26,22 +29,32 @@ type openHop struct {
 // nextHops are the next hops of all listeners, each once.
 type nextHops []openHop
 
-// openHops opens the next hops of a configuration. It keeps those of old that are
+// prepareHops is that of a part: it opens the next hops of a configuration. It keeps those that are
 // configured as before, with their connections and what they have learned.
-func openHops(c *config.Config, old nextHops, log *slog.Logger, m *metrics) (nextHops, error) {
+func (g *gate) prepareHops(ctx context.Context, was, c *config.Config) (change, error) {
 	var all nextHops
+	var err error
 	for _, h := range c.Hops() {
-		target := old.of(h.NextHop)
+		target := g.hops.of(h.NextHop)
 		if target == nil {
-			var err error
-			if target, err = setup.NewNextHop(c, h.NextHop, log, m); err != nil {
-				return nil, errors.Join(err, all.discard(old))
+			if target, err = setup.NewNextHop(c, h.NextHop, g.log, g.metrics); err != nil {
+				break
 			}
-			m.addNextHop(target)
+			g.metrics.addNextHop(target)
 		}
 		all = append(all, openHop{h.NextHop, target, h.Listeners})
 	}
-	return all, nil
+	ch := replacement(g.hops.targets(), all.targets(), func() {
+		g.hops = all
+		g.openMemory(c)
+	})
+	if err == nil && was != nil {
+		err = g.checkReloaded(ctx, c, all)
+	}
+	if err != nil {
+		err = errors.Join(err, ch.discard())
+	}
+	return ch, err
 }
 
 // of returns the next hop that was made from a configuration, or nil.
@@ -54,15 +67,12 @@ func (all nextHops) of(n config.NextHop) nexthop.Target {
 	return nil
 }
 
-// discard closes the next hops that kept does not have.
-func (all nextHops) discard(kept nextHops) error {
-	var errs []error
+// targets returns the next hops themselves.
+func (all nextHops) targets() (targets []nexthop.Target) {
 	for _, h := range all {
-		if !slices.ContainsFunc(kept, func(k openHop) bool { return k.target == h.target }) {
-			errs = append(errs, h.target.Close())
-		}
+		targets = append(targets, h.target)
 	}
-	return errors.Join(errs...)
+	return targets
 }
 
 // String returns the names of the next hops for the log.
@@ -108,4 +118,70 @@ func (all nextHops) status(c *config.Config) []admin.NextHop {
 		}
 	}
 	return status
+}
+
+// loginProblems says which listeners take no mail since they require a login, and their next hop,
+// which answers, lets nobody log in.
+func loginProblems(c *config.Config, hops nextHops) []string {
+	var problems []string
+	for _, l := range c.Listeners {
+		target := hops.of(c.HopOf(l))
+		if l.Auth != config.AuthRequire || target == nil || target.Extensions().Has("AUTH") ||
+			!slices.ContainsFunc(nexthop.States(target), func(s nexthop.State) bool { return s.Known && s.Up }) {
+			continue
+		}
+		problems = append(problems, fmt.Sprintf("no mail can pass at the listener %s: it requires a login, and the next hop %s does not offer AUTH to the gate "+
+			"(Postfix: smtpd_sasl_auth_enable = yes; with smtpd_tls_auth_only = yes the gate needs next_hop.tls too)", l.Name, target))
+	}
+	return problems
+}
+
+// memoryName is the file in the state directory that records which recipients have which
+// message.
+const memoryName = "lmtp.partial"
+
+// openMemory opens the record of delivered recipients if a next hop speaks LMTP. The record
+// stays open if a reload brings another next hop, since clients may still retry.
+func (g *gate) openMemory(c *config.Config) {
+	lmtp := slices.ContainsFunc(c.Hops(), func(h config.Hop) bool { return h.LMTP() })
+	if g.memory == nil && lmtp {
+		g.memory = partial.Open(filepath.Join(c.State.Dir, memoryName), partial.Options{Logger: g.log})
+	}
+}
+
+func (g *gate) closeMemory() error {
+	if g.memory != nil {
+		g.memory.Close()
+	}
+	return nil
+}
+
+// memoryOf returns the record for a next hop. Next hops with other servers than [next_hop]
+// have entries of their own: a recipient who has a message there does not have it here.
+func memoryOf(all *partial.Store, c *config.Config, n config.NextHop) smtpfilter.Memory {
+	if slices.Equal(n.Addr, c.NextHop.Addr) {
+		return all
+	}
+	return hopMemory{all, strings.Join(n.Addr, " ") + "\n"}
+}
+
+// hopMemory is the part of a record that belongs to one next hop. Its reverse-paths begin
+// with the next hop's addresses, which no reverse-path can contain.
+type hopMemory struct {
+	all *partial.Store
+	hop string
+}
+
+// Recall implements smtpfilter.Memory.
+func (m hopMemory) Recall(from, to string) []partial.Entry { return m.all.Recall(m.hop+from, to) }
+
+// Turn implements smtpfilter.Memory.
+func (m hopMemory) Turn(from, to string) bool { return m.all.Turn(m.hop+from, to) }
+
+// Knows implements smtpfilter.Memory.
+func (m hopMemory) Knows(sum partial.Sum) bool { return m.all.Knows(sum) }
+
+// Settle implements smtpfilter.Memory.
+func (m hopMemory) Settle(from string, sum partial.Sum, outcomes []partial.Outcome) error {
+	return m.all.Settle(m.hop+from, sum, outcomes)
 }

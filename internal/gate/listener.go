@@ -1,10 +1,12 @@
 package gate
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"log/slog"
 	"net"
+	"slices"
 
 	"spamgate/internal/certs"
 	"spamgate/internal/config"
@@ -28,8 +30,56 @@ type runningListener struct {
 	memory smtpfilter.Memory
 }
 
+// listeners are all listeners, in the order of the configuration.
+type listeners []*runningListener
+
+// prepareListeners is that of a part: it opens the certificates, and at the start makes the
+// listeners, without opening them.
+func (g *gate) prepareListeners(_ context.Context, was, c *config.Config) (change, error) {
+	if was == nil {
+		all, err := newListeners(c, g.in, g.log)
+		return replacement(nil, all.certs(), func() { g.listeners = all }), err
+	}
+	old := g.listeners.certs()
+	now := make([]*certs.Reloader, len(old))
+	for i, e := range g.listeners {
+		var err error
+		if now[i], err = e.certificates(c.Listeners[i], g.log); err != nil {
+			return change{}, errors.Join(err, closeOthers(now, old))
+		}
+	}
+	return replacement(old, now, func() { g.changeListeners(c, now) }), nil
+}
+
+// certificates opens the certificates for a configuration, or returns the present ones if their
+// files are the same.
+func (e *runningListener) certificates(l config.Listener, log *slog.Logger) (*certs.Reloader, error) {
+	if e.certs != nil && l.TLS != "none" && slices.Equal(e.config.TLSCert, l.TLSCert) && slices.Equal(e.config.TLSKey, l.TLSKey) {
+		return e.certs, nil
+	}
+	return setup.OpenCertificates(l, log)
+}
+
+// changeListeners makes the listeners use a configuration, in which they are in the same order.
+func (g *gate) changeListeners(c *config.Config, certificates []*certs.Reloader) {
+	auto := setup.AutoConnections(c, setup.DescriptorLimit())
+	for i, e := range g.listeners {
+		l := c.Listeners[i]
+		if l.TarpitMax != e.config.TarpitMax {
+			e.tarpit = limit.NewTarpit(int(l.TarpitMax))
+		}
+		e.config, e.certs = l, certificates[i]
+		e.limiter.SetConfig(setup.Limits(l, auto))
+		for _, port := range e.ports {
+			if _, err := port.Apply(g.settings(c, e, g.hops)); err != nil {
+				g.log.Error("the listener keeps its old settings", "listener", l.Name, "error", err)
+			}
+		}
+	}
+}
+
 // newListeners makes the configured listeners. It opens nothing.
-func newListeners(c *config.Config, in *socket.Inherited, log *slog.Logger) (all []*runningListener, err error) {
+func newListeners(c *config.Config, in *socket.Inherited, log *slog.Logger) (all listeners, err error) {
 	auto := setup.AutoConnections(c, setup.DescriptorLimit())
 	for i, l := range c.Listeners {
 		e := &runningListener{config: l, limiter: limit.New(setup.Limits(l, auto)), tarpit: limit.NewTarpit(int(l.TarpitMax))}
@@ -41,18 +91,49 @@ func newListeners(c *config.Config, in *socket.Inherited, log *slog.Logger) (all
 			break
 		}
 	}
+	if err == nil {
+		err = setup.CheckLoop(c, all.sockets())
+	}
 	if err != nil {
-		return nil, errors.Join(err, closeListeners(all))
+		return nil, errors.Join(err, closeOthers(all.certs(), nil))
 	}
 	return all, nil
 }
 
-// closeListeners closes what newListeners has opened. The sockets belong to the server.
-func closeListeners(all []*runningListener) error {
+// certs returns the certificates of each listener, nil without TLS.
+func (all listeners) certs() (present []*certs.Reloader) {
+	for _, e := range all {
+		present = append(present, e.certs)
+	}
+	return present
+}
+
+// addresses returns the addresses of the open listeners.
+func (all listeners) addresses() (addrs []string) {
+	for _, e := range all {
+		for _, l := range e.open {
+			addrs = append(addrs, l.Addr().String())
+		}
+	}
+	return addrs
+}
+
+// held returns the sockets for a successor.
+func (all listeners) held() (held []socket.Inheritable) {
+	for _, e := range all {
+		for i, l := range e.open {
+			held = append(held, socket.Inheritable{Key: e.sockets[i].Key, Socket: l})
+		}
+	}
+	return held
+}
+
+// release closes the sockets here; a successor may have copies.
+func (all listeners) release() error {
 	var errs []error
 	for _, e := range all {
-		if e.certs != nil {
-			errs = append(errs, e.certs.Close())
+		for _, l := range e.open {
+			errs = append(errs, l.Close())
 		}
 	}
 	return errors.Join(errs...)
@@ -70,8 +151,8 @@ func (e *runningListener) openSockets(c *config.Config) error {
 	return nil
 }
 
-// allSockets returns the sockets of all listeners.
-func allSockets(all []*runningListener) []socket.BindAddr {
+// sockets returns the sockets of all listeners.
+func (all listeners) sockets() []socket.BindAddr {
 	var sockets []socket.BindAddr
 	for _, e := range all {
 		sockets = append(sockets, e.sockets...)
@@ -81,7 +162,7 @@ func allSockets(all []*runningListener) []socket.BindAddr {
 
 // labelOf returns the name of a listener in the log and in metrics, which is "" if it is the
 // only one.
-func labelOf(e *runningListener, all []*runningListener) string {
+func labelOf(e *runningListener, all listeners) string {
 	if len(all) == 1 {
 		return ""
 	}

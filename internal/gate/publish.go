@@ -15,13 +15,11 @@ import (
 	"spamgate/blocklist/store"
 	"spamgate/internal/admin"
 	"spamgate/internal/atomicfile"
-	"spamgate/internal/certs"
 	"spamgate/internal/config"
 	"spamgate/internal/listfiles"
 	"spamgate/internal/publish"
 	"spamgate/internal/report"
 	"spamgate/internal/setup"
-	"spamgate/internal/socket"
 	"spamgate/internal/web"
 )
 
@@ -64,17 +62,24 @@ const (
 	publishCheck = 10 * time.Minute // to see how old the signatures are
 )
 
-func newPublisher(s *store.Store, c *config.Config, files setup.Publishing, log *slog.Logger) *publisher {
+func newPublisher(log *slog.Logger) *publisher {
 	p := &publisher{
-		store: s, log: log, config: c, files: files,
+		log:     log,
 		results: map[string]publish.Result{}, done: map[string]published{}, failed: map[string]string{}, changing: map[string]int{},
 	}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	return p
 }
 
-// start begins to publish. With a predecessor it publishes once more when that has ended.
-func (p *publisher) start(predecessor bool) {
+// prepare is that of a part.
+func (p *publisher) prepare(_ context.Context, _, c *config.Config) (change, error) {
+	files, err := setup.OpenPublish(c)
+	return change{commit: func() { p.configure(c, files) }}, err
+}
+
+// start begins to publish the lists of a store. With a predecessor it publishes once more when that has ended.
+func (p *publisher) start(s *store.Store, predecessor bool) {
+	p.store = s
 	p.running.Go(func() {
 		if predecessor {
 			p.run(time.Now().Add(publishAgain))
@@ -84,10 +89,11 @@ func (p *publisher) start(predecessor bool) {
 	})
 }
 
-// stop ends publishing, and waits for that.
-func (p *publisher) stop() {
+// close ends publishing, and waits for that.
+func (p *publisher) close() error {
 	p.cancel()
 	p.running.Wait()
+	return nil
 }
 
 // run publishes until the end of the gate or, if it is not zero, a time.
@@ -326,26 +332,4 @@ func (s *publishedPages) Close() {
 	p.servers = slices.DeleteFunc(p.servers, func(other *publish.Server) bool { return other == s.Server })
 	p.mu.Unlock()
 	s.Server.Close()
-}
-
-// newPublished makes the pages with the published lists.
-func (g *gate) newPublished(c *config.Config, _ *socket.OpenDoor) (web.Pages, error) {
-	tokens, err := publish.ReadTokens(c.Publish.Tokens)
-	if err != nil {
-		return nil, err
-	}
-	return g.publisher.newServer(c, tokens), nil
-}
-
-// publishCertificates opens the certificates for published lists. It returns the present ones if
-// the files are the same, and nil without TLS.
-func (g *gate) publishCertificates(c *config.Config) (*certs.Reloader, error) {
-	now, was := c.Publish, g.config.Publish
-	switch {
-	case now.Addr == "" || len(now.TLSCert) == 0:
-		return nil, nil
-	case g.publishCerts != nil && slices.Equal(now.TLSCert, was.TLSCert) && slices.Equal(now.TLSKey, was.TLSKey):
-		return g.publishCerts, nil
-	}
-	return setup.OpenTableCertificates("publish", now.TLSCert, now.TLSKey, g.log)
 }

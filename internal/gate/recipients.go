@@ -3,7 +3,6 @@ package gate
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"slices"
 
 	"spamgate/internal/config"
@@ -11,10 +10,11 @@ import (
 	"spamgate/internal/setup"
 )
 
-// openRecipients opens the files with recipients, and keeps those of old that are
+// prepareRecipients is that of a part: it opens the files with recipients, and keeps those that are
 // configured as before.
-func openRecipients(c *config.Config, old []*recipients.File, log *slog.Logger) ([]*recipients.File, error) {
-	o := recipients.Options{StateDir: c.State.Dir, PollInterval: c.Watch.PollInterval, Logger: log}
+func (g *gate) prepareRecipients(ctx context.Context, was, c *config.Config) (change, error) {
+	o := recipients.Options{StateDir: c.State.Dir, PollInterval: c.Watch.PollInterval, Logger: g.log}
+	old := g.recipients
 	var files []*recipients.File
 	for _, spec := range setup.RecipientFiles(c) {
 		if i := slices.IndexFunc(old, func(f *recipients.File) bool { return f.Spec() == spec && f.PollInterval() == o.PollInterval }); i >= 0 {
@@ -23,22 +23,16 @@ func openRecipients(c *config.Config, old []*recipients.File, log *slog.Logger) 
 		}
 		f, err := recipients.Open(spec, o)
 		if err != nil {
-			return nil, errors.Join(setup.RecipientFault(c, spec, err), closeRecipients(files, old))
+			return change{}, errors.Join(setup.RecipientFault(c, spec, err), closeOthers(files, old))
 		}
 		files = append(files, f)
 	}
-	return files, nil
-}
-
-// closeRecipients closes the files that kept does not have.
-func closeRecipients(files, kept []*recipients.File) error {
-	var errs []error
-	for _, f := range files {
-		if !slices.Contains(kept, f) {
-			errs = append(errs, f.Close())
+	return replacement(old, files, func() {
+		g.recipients = files
+		if was != nil {
+			lookAtRecipients(ctx, files)
 		}
-	}
-	return errors.Join(errs...)
+	}), nil
 }
 
 // lookAtRecipients reads the files that have changed, and returns those whose version on

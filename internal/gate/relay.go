@@ -18,11 +18,11 @@ import (
 // foreign recipients. It sees only the gate's address and may not, so checkPublic asks it.
 // Without a clear answer checkPublic asks again until ctx ends; waiting is the log text that
 // says what that delays.
-func checkPublic(ctx context.Context, c *config.Config, listeners []*runningListener, hops nextHops, waiting string, log *slog.Logger) error {
+func checkPublic(ctx context.Context, c *config.Config, all listeners, hops nextHops, waiting string, log *slog.Logger) error {
 	for _, h := range hops {
 		var sockets []socket.BindAddr
 		for _, i := range h.listeners {
-			sockets = append(sockets, listeners[i].sockets...)
+			sockets = append(sockets, all[i].sockets...)
 		}
 		public, ok := socket.FirstPublic(sockets)
 		if !ok {
@@ -51,7 +51,7 @@ func (g *gate) checkReloaded(ctx context.Context, c *config.Config, hops nextHop
 	asked := len(g.config.Policy.RecipientDomains) == 0
 	var known, others nextHops
 	for _, h := range hops {
-		if before := g.hops.of(h.config); asked && before != nil && g.wasPublic(before) {
+		if before := g.hops.of(h.config); asked && before != nil && g.listeners.wasPublic(g.hops, before) {
 			known = append(known, h)
 		} else {
 			others = append(others, h)
@@ -62,30 +62,22 @@ func (g *gate) checkReloaded(ctx context.Context, c *config.Config, hops nextHop
 	if err := checkPublic(checking, c, g.listeners, others, waitingToReload, g.log); err != nil {
 		return err
 	}
-	for _, h := range known {
-		if err := g.checkKnown(ctx, c, h); err != nil {
+	for _, h := range known { // no answer now is no error
+		asking, cancel := context.WithTimeout(ctx, 2*time.Second)
+		err := checkPublic(asking, c, g.listeners, nextHops{h}, waitingToReload, g.log)
+		cancel()
+		if err != nil && (!errors.Is(err, errRelayUnknown) || ctx.Err() != nil) {
 			return err
 		}
 	}
 	return nil
 }
 
-// checkKnown checks a next hop that has answered before. No answer now is no error.
-func (g *gate) checkKnown(ctx context.Context, c *config.Config, h openHop) error {
-	checking, cancel := context.WithTimeout(ctx, 2*time.Second)
-	defer cancel()
-	err := checkPublic(checking, c, g.listeners, nextHops{h}, waitingToReload, g.log)
-	if errors.Is(err, errRelayUnknown) && ctx.Err() == nil {
-		return nil
-	}
-	return err
-}
-
 // wasPublic reports whether a public listener has used a next hop until now.
-func (g *gate) wasPublic(target nexthop.Target) bool {
-	for _, h := range g.hops {
+func (all listeners) wasPublic(hops nextHops, target nexthop.Target) bool {
+	for _, h := range hops {
 		for _, i := range h.listeners {
-			if _, public := socket.FirstPublic(g.listeners[i].sockets); public && h.target == target {
+			if _, public := socket.FirstPublic(all[i].sockets); public && h.target == target {
 				return true
 			}
 		}

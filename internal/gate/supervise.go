@@ -119,8 +119,8 @@ func (s *supervisor) finished(err error) error {
 	case s.isOpen:
 		// In a handover the predecessor notifies systemd.
 		before := s.inherited.Ready()
-		s.gate.ownDoors()
-		s.gate.ownConsole()
+		s.gate.doors.own(s.gate.log)
+		s.gate.admin.ownConsole()
 		if !before {
 			daemon.SdNotify(false, daemon.SdNotifyReady)
 		}

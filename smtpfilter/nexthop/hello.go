@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"spamgate/smtpfilter/wire"
@@ -64,7 +65,7 @@ var errConnect = errors.New("connect")
 
 // begin sends the PROXY header, begins TLS if it is implicit, reads the greeting,
 // sends EHLO, and begins TLS with STARTTLS.
-func (s *SMTP) begin(c *conn, client *Client, mode TLSMode) error {
+func (s *server) begin(c *conn, client *Client, mode TLSMode) error {
 	if s.config.Proxy != 0 {
 		if err := s.sendProxyHeader(c, client); err != nil {
 			return fmt.Errorf("PROXY header: %w", err)
@@ -89,7 +90,7 @@ func (s *SMTP) begin(c *conn, client *Client, mode TLSMode) error {
 
 // addProxyHint adds a possible cause to an error after a PROXY header: a server
 // that does not expect one takes it for commands, answers each, and may hang up.
-func (s *SMTP) addProxyHint(err error) error {
+func (s *server) addProxyHint(err error) error {
 	if s.config.Proxy != 0 && (errors.Is(err, wire.ErrBadReply) || errors.Is(err, io.EOF)) {
 		return fmt.Errorf("%w (does it expect the PROXY protocol?)", err)
 	}
@@ -99,7 +100,7 @@ func (s *SMTP) addProxyHint(err error) error {
 // greet reads the greeting and sends EHLO. A server that has a client from the
 // PROXY header may check that client before it greets, in DNS for instance, and
 // take its time.
-func (s *SMTP) greet(c *conn, client *Client) error {
+func (s *server) greet(c *conn, client *Client) error {
 	if client == nil || s.config.Proxy == 0 || c.timeouts.Suspect == 0 {
 		return c.hello(s.config.Hostname, s.config.LMTP)
 	}
@@ -165,4 +166,47 @@ func (c *conn) helloAgain(name string) error {
 	}
 	c.offers = wire.ParseExtensions(reply)
 	return nil
+}
+
+// servers returns the mail servers of a target.
+func servers(t Target) []*SMTP {
+	switch t := t.(type) {
+	case *SMTP:
+		return []*SMTP{t}
+	case *Group:
+		var all []*SMTP
+		for _, m := range t.members {
+			all = append(all, servers(m.Target)...)
+		}
+		return all
+	}
+	return nil
+}
+
+// Greetings returns the last greetings of a target's servers: the text after "220 ".
+// It begins with the server's name (RFC 5321, section 4.3.1), and most servers add
+// their software's. A server that has not greeted yet has none.
+func Greetings(t Target) []string {
+	var all []string
+	for _, s := range servers(t) {
+		if text := s.known.greeting.Load(); text != nil {
+			all = append(all, *text)
+		}
+	}
+	return all
+}
+
+// GreetingName returns the server's name at the beginning of a greeting's text, in
+// lower case and without a trailing dot. It returns "" if that is not a domain name
+// with a dot.
+func GreetingName(text string) string {
+	name, _, _ := strings.Cut(text, " ")
+	name = strings.ToLower(strings.TrimSuffix(name, "."))
+	odd := func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '-' && r != '.' && r != '_'
+	}
+	if !strings.Contains(name, ".") || strings.ContainsFunc(name, odd) {
+		return ""
+	}
+	return name
 }

@@ -70,7 +70,7 @@ func (g *Group) path() []string {
 
 // checkLoop returns an error that wraps ErrLoop if the server is this gate, or a gate
 // that leads back to it.
-func (s *SMTP) checkLoop(c *conn) error {
+func (s *server) checkLoop(c *conn) error {
 	path, isGate := c.offers[wire.PathKeyword]
 	switch i := slices.Index(path, s.config.GateID); {
 	case i == 0 && s.config.GateID != "":
@@ -86,7 +86,7 @@ func (s *SMTP) checkLoop(c *conn) error {
 
 // greetsWithOurName reports whether the greeting is that of a gate with our hostname.
 // After the name, the greeting of a mail server differs.
-func (s *SMTP) greetsWithOurName(c *conn) bool {
+func (s *server) greetsWithOurName(c *conn) bool {
 	return strings.EqualFold(c.greetingText(), wire.Greeting(s.config.Hostname))
 }
 

@@ -99,7 +99,7 @@ func stepOf(err error, step Step) Step {
 
 // noteFailed counts the failure of a transaction or a login. If the gate ended it, or the
 // message needs what the next hop does not offer, the next hop has not failed.
-func (s *SMTP) noteFailed(err error, step Step) {
+func (s *server) noteFailed(err error, step Step) {
 	if errors.Is(err, ErrSession) {
 		s.noteSession(err)
 	}

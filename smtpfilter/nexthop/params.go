@@ -24,7 +24,7 @@ var extensionOf = map[string]string{
 // those that are not offered and not needed: BODY=8BITMIME and BODY=7BIT, since the
 // body is sent unchanged in any case, SIZE, and AUTH, which only names the sender (RFC
 // 4954, section 5). An error wraps ErrNotOffered or ErrRequireTLS.
-func (s *SMTP) mailParams(c *conn, from string, params []string) ([]string, error) {
+func (s *server) mailParams(c *conn, from string, params []string) ([]string, error) {
 	if err := checkPath(from, c.offers); err != nil {
 		return nil, err
 	}
@@ -42,7 +42,7 @@ func (s *SMTP) mailParams(c *conn, from string, params []string) ([]string, erro
 }
 
 // mailParam reports whether to send one parameter of MAIL.
-func (s *SMTP) mailParam(c *conn, param string) (keep bool, err error) {
+func (s *server) mailParam(c *conn, param string) (keep bool, err error) {
 	keyword, value, _ := strings.Cut(param, "=")
 	keyword = strings.ToUpper(keyword)
 	switch keyword {

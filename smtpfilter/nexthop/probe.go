@@ -42,7 +42,7 @@ type known struct {
 // than to ourselves, and AUTH. So the keywords are those that it offers both to us
 // and to the last such client, but AUTH is as offered to that client, and XCLIENT
 // and XFORWARD as offered to us. REQUIRETLS counts only if the next hop is verified.
-func (s *SMTP) Extensions() wire.Extensions {
+func (s *server) Extensions() wire.Extensions {
 	if e := s.known.offers.Load(); e != nil {
 		return *e
 	}
@@ -51,7 +51,7 @@ func (s *SMTP) Extensions() wire.Extensions {
 
 // learn notes what was offered on a connection. HELO offers nothing, so the
 // defaults are assumed.
-func (s *SMTP) learn(c *conn) {
+func (s *server) learn(c *conn) {
 	offers := c.offers
 	if offers == nil {
 		offers = defaultOffers
@@ -90,7 +90,7 @@ func (s *SMTP) learn(c *conn) {
 
 // warnWithoutXCLIENT warns that no mail can pass without XCLIENT, once until it is
 // offered again. The caller holds s.known.mu.
-func (s *SMTP) warnWithoutXCLIENT() {
+func (s *server) warnWithoutXCLIENT() {
 	k := &s.known
 	missing := s.needsXCLIENT() && !k.own.Has("XCLIENT")
 	if missing && !k.warned {

@@ -57,7 +57,7 @@ func (c *conn) markProxied(err error) error {
 }
 
 // sendProxyHeader sends the header that a connection begins with.
-func (s *SMTP) sendProxyHeader(c *conn, client *Client) error {
+func (s *server) sendProxyHeader(c *conn, client *Client) error {
 	c.proxied = endpointsOf(client)
 	ends := c.proxied
 	if client == nil && s.config.Proxy == 1 {

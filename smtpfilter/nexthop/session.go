@@ -67,7 +67,7 @@ func (t *transaction) checkSession(r wire.Reply) error {
 
 // sessionError returns the error for a reply that refuses the session, after a text. If the server
 // asks for STARTTLS, the gate uses it from now on, unless the configuration says how.
-func (s *SMTP) sessionError(c *conn, text string, r wire.Reply) error {
+func (s *server) sessionError(c *conn, text string, r wire.Reply) error {
 	err := fmt.Errorf("%w: %s%s", ErrSession, text, quote(r))
 	if s.config.TLS.Mode != TLSNone || !c.wantsTLS(r) {
 		return err
@@ -79,7 +79,7 @@ func (s *SMTP) sessionError(c *conn, text string, r wire.Reply) error {
 }
 
 // tlsMode returns the mode for a new connection.
-func (s *SMTP) tlsMode() TLSMode {
+func (s *server) tlsMode() TLSMode {
 	if s.config.TLS.Mode == TLSNone && s.startsTLS.Load() {
 		return TLSOpportunistic
 	}
@@ -87,7 +87,7 @@ func (s *SMTP) tlsMode() TLSMode {
 }
 
 // noteSession notes an error that wraps ErrSession: the next hop is down until it accepts MAIL.
-func (s *SMTP) noteSession(err error) {
+func (s *server) noteSession(err error) {
 	s.known.health.refusal.Store(&err)
 	if s.known.health.v.Swap(healthRefuses) != healthRefuses {
 		s.log.Error("no mail can pass: the next hop refuses the gate's own session", "next_hop", s.String(), "error", err)

@@ -161,6 +161,22 @@ type SMTPConfig struct {
 
 // SMTP is a Target that delivers to a mail server over SMTP or LMTP.
 type SMTP struct {
+	server
+
+	lastClose  atomic.Int64 // when a connection that could carry mail was last closed, or about to be, in ns since 1970
+	aliveCheck aliveCheck
+
+	background sync.WaitGroup  // no goroutine is started once closed is set
+	ctx        context.Context // of probes and checks; ended by Close
+	stop       func()
+
+	mu     sync.Mutex
+	closed bool
+	idle   []*conn // kept connections, in the order of idleSince
+}
+
+// server is the mail server: how the gate begins a connection, and what it has learned there.
+type server struct {
 	config SMTPConfig
 	name   string // see String
 	log    *slog.Logger
@@ -178,18 +194,7 @@ type SMTP struct {
 	startsTLS atomic.Bool                 // the server asks for STARTTLS, and the configuration says nothing of TLS
 	failed    atomic.Pointer[func(error)] // of a Group, which receives what noteSession notes
 	refusals  refusals
-
-	lastClose  atomic.Int64 // when a connection that could carry mail was last closed, or about to be, in ns since 1970
-	lastReply  atomic.Int64 // when the server last replied on any connection, in ns since 1970
-	aliveCheck aliveCheck
-
-	background sync.WaitGroup  // no goroutine is started once closed is set
-	ctx        context.Context // of probes and checks; ended by Close
-	stop       func()
-
-	mu     sync.Mutex
-	closed bool
-	idle   []*conn // kept connections, in the order of idleSince
+	lastReply atomic.Int64 // when the server last replied on any connection, in ns since 1970
 }
 
 var (
@@ -222,7 +227,7 @@ func NewSMTP(config SMTPConfig) (*SMTP, error) {
 	if config.Meter == nil {
 		config.Meter = noMeter{}
 	}
-	s := &SMTP{config: config, name: config.address().String(), log: logger(config.Logger)}
+	s := &SMTP{server: server{config: config, name: config.address().String(), log: logger(config.Logger)}}
 	s.known.probed = make(chan struct{})
 	var err error
 	if s.tls, err = newTLS(config.TLS, config.Addr); err != nil {
@@ -239,7 +244,7 @@ func NewSMTP(config SMTPConfig) (*SMTP, error) {
 }
 
 // String returns the scheme with host and port, or with the path of the socket.
-func (s *SMTP) String() string { return s.name }
+func (s *server) String() string { return s.name }
 
 // Begin starts a transaction.
 func (s *SMTP) Begin(env Envelope) Transaction {

@@ -62,7 +62,7 @@ func checkPins(state tls.ConnectionState, pins [][sha256.Size]byte) error {
 // startTLS begins TLS after EHLO and sends EHLO again: what was offered in plain text
 // does not count (RFC 3207, section 4.2). The error wraps errTLS if the next hop
 // does not offer TLS, or fails.
-func (s *SMTP) startTLS(c *conn) error {
+func (s *server) startTLS(c *conn) error {
 	if !c.offers.Has("STARTTLS") {
 		return fmt.Errorf("%w: STARTTLS is not offered", errTLS)
 	}
@@ -107,7 +107,7 @@ func (c *conn) handshake(config *tls.Config) error {
 }
 
 // verified reports whether the server at the other end of TLS is verified.
-func (s *SMTP) verified(c *conn) bool {
+func (s *server) verified(c *conn) bool {
 	if c.tls == nil {
 		return false
 	}

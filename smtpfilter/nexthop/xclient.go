@@ -28,7 +28,7 @@ type identity struct {
 }
 
 // identityOf returns a client's identity.
-func (s *SMTP) identityOf(client *Client) identity {
+func (s *server) identityOf(client *Client) identity {
 	return identity{xclientAttributes(client), s.nameFor(client)}
 }
 
@@ -61,12 +61,12 @@ func (c *conn) acceptsXCLIENTAgain() bool {
 }
 
 // usesXCLIENT reports whether XCLIENT is used if it is offered.
-func (s *SMTP) usesXCLIENT() bool {
+func (s *server) usesXCLIENT() bool {
 	return s.config.Identity == IdentityAuto || s.config.Identity == IdentityXCLIENT
 }
 
 // needsXCLIENT reports whether no connection without XCLIENT may carry mail.
-func (s *SMTP) needsXCLIENT() bool {
+func (s *server) needsXCLIENT() bool {
 	return s.config.Identity == IdentityXCLIENT || s.xclientRequired.Load()
 }
 
@@ -92,7 +92,7 @@ func (c *Client) findName(ctx context.Context, offered []string) {
 // identify gives the connection the client's identity with XCLIENT, if it does not
 // have it yet. A reply refuses that client, in answer to EHLO. Without a reply and
 // an error, the connection may carry mail of that client, and of nobody else.
-func (s *SMTP) identify(ctx context.Context, c *conn, client *Client) (refusal wire.Reply, err error) {
+func (s *server) identify(ctx context.Context, c *conn, client *Client) (refusal wire.Reply, err error) {
 	if !s.usesXCLIENT() {
 		return refusal, nil
 	}
@@ -152,7 +152,7 @@ func xclientCommands(offered []string, id *identity) []string {
 
 // nameFor returns the name for EHLO after XCLIENT: the client's own, because servers
 // use that and not XCLIENT's HELO.
-func (s *SMTP) nameFor(client *Client) string {
+func (s *server) nameFor(client *Client) string {
 	bad := func(r rune) bool { return r < '!' || r > '~' }
 	if client.Helo == "" || len(client.Helo) > maxAttributeValue || strings.ContainsFunc(client.Helo, bad) {
 		return s.config.Hostname

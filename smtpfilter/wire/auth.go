@@ -14,18 +14,27 @@ const MaxAuthLine = 12288
 // Authenticated reports whether the client's AUTH has succeeded.
 func (c *Conn) Authenticated() bool { return c.authed }
 
-// beginsAuth reports whether data begins with an AUTH command and AUTH is offered: the
-// line may be as long as MaxAuthLine.
-func (c *Conn) beginsAuth(data []byte) bool {
-	return c.offers.mechanisms != "" && len(data) >= 5 && bytes.EqualFold(data[:5], []byte("AUTH "))
+// beginsAuth reports whether data begins with an AUTH command: if AUTH is offered the line may be
+// as long as MaxAuthLine.
+func beginsAuth(data []byte) bool {
+	return len(data) >= 5 && bytes.EqualFold(data[:5], []byte("AUTH "))
 }
 
-// auth carries out AUTH (RFC 4954). Only Config.Auth receives what the client sends
+// exchange is the dialogue between an AUTH command and its reply.
+type exchange struct {
+	c     *Conn
+	err   error // why it has ended
+	reply Reply // the reply to the client then; zero if endWith sends it
+	over  bool  // … which is the last
+}
+
+// run carries out AUTH (RFC 4954). Only Config.Auth receives what the client sends
 // with it: no error and no other hook repeats it.
-func (c *Conn) auth(cmd Command) {
+func (x *exchange) run(cmd Command) {
+	c := x.c
 	mechanism, initial, hasInitial := strings.Cut(cmd.rest, " ")
 	mechanism = strings.ToUpper(mechanism)
-	if reply := c.checkAuth(mechanism, initial, hasInitial); !reply.IsZero() {
+	if reply := x.check(mechanism, initial, hasInitial); !reply.IsZero() {
 		c.refuseVerb(cmd, reply)
 		return
 	}
@@ -40,7 +49,6 @@ func (c *Conn) auth(cmd Command) {
 	if hasInitial {
 		args += " " + initial
 	}
-	x := exchange{c: c}
 	reply := c.forClient(c.cfg.Auth(c, args, x.ask))
 	if x.err != nil {
 		reply = x.reply
@@ -61,8 +69,9 @@ func (c *Conn) auth(cmd Command) {
 	}
 }
 
-// checkAuth returns the reply to an AUTH command that cannot be carried out.
-func (c *Conn) checkAuth(mechanism, initial string, hasInitial bool) Reply {
+// check returns the reply to an AUTH command that cannot be carried out.
+func (x *exchange) check(mechanism, initial string, hasInitial bool) Reply {
+	c := x.c
 	switch {
 	case c.cfg.Auth == nil:
 		return NewReply(502, "5.5.1 AUTH is not offered")
@@ -95,14 +104,6 @@ var (
 	errAuthFramed = errors.New("the client's answer is not a valid line")
 )
 
-// exchange is the dialogue between an AUTH command and its reply.
-type exchange struct {
-	c     *Conn
-	err   error // why it has ended
-	reply Reply // the reply to the client then; zero if endWith sends it
-	over  bool  // … which is the last
-}
-
 // ask sends a challenge, which must have the code 334, and returns the client's
 // answer: base64, which may be empty, or "*" if it gives up (RFC 4954, section 4). A
 // challenge is never shortened: one that is longer than an ordinary reply must be one
@@ -122,7 +123,7 @@ func (x *exchange) ask(challenge Reply) (string, error) {
 		return x.fail(errAuthAhead, authPipelined, true)
 	}
 	c.out = challenge.Append(c.out)
-	line, err := c.readLineOf(MaxAuthLine)
+	line, err := c.readLineOf(MaxAuthLine, true)
 	if err == errLineTooLong {
 		return x.fail(err, NewReply(500, "5.5.6 Authentication exchange line is too long"), true)
 	}

@@ -3,10 +3,11 @@ package wire
 import (
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
 	"net"
-	"net/netip"
 	"os"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,71 +17,79 @@ import (
 // session uses Command, SetReply, Body and CloseAfterReply. Only the goroutine that
 // serves the connection may call them. Others may call Drain and Interrupt.
 type Conn struct {
-	net.Conn // the socket, used directly for deadlines and closing only
-	cfg      *Config
-	onClose  func(*Conn)
+	dialogue
+	identity
+	cfg     *Config
+	onClose func(*Conn)
 
-	stream net.Conn  // the client's bytes: Conn, or TLS over it
-	tls    *tls.Conn // nil without TLS
-	in     buffer
-	out    []byte
-
-	opened     bool           // open was called
-	turnedAway bool           // by Config.Connected
-	peer       netip.AddrPort // the client: the socket's peer, or the one that PROXY names
-	local      netip.AddrPort // the address that peer connected to
-	named      bool           // PROXY names peer
-	xclient    *Client        // the client that XCLIENT names
-	xforward   *Client        // the client that XFORWARD names
-	offers     offers         // in the reply to the last EHLO or HELO
-
-	cmd       Command // the command that is being answered
-	line      string  // what go-smtp has yet to read of its canonical form
-	reply     Reply   // the lines of the reply that go-smtp is writing
-	override  Reply   // the session's reply to cmd
-	helo      Command // the last HELO or EHLO
-	inMail    bool    // a mail transaction is open
-	utf8      bool    // … and its MAIL has SMTPUTF8
-	body      *Body   // the message that is being read
-	binary    bool    // the transaction's message may hold any byte
-	errors    int
-	refusals  int
-	idle      int  // commands since the last message that do not lead to one
-	surplus   int  // recipients above the limit in this transaction
-	authed    bool // AUTH has succeeded
-	pipelined bool // Config.Noticed was called for forbidden pipelining
-	longLine  bool // the line that is being read may need a large buffer
-	mailSeen  bool // a MAIL was accepted since XFORWARD
-
-	dataRefused  bool // the message may follow nevertheless
-	chunkRefused bool // so are the chunks that follow
-
-	messages   int
-	fault      Reply // the reply with which the gate itself has ended the session
+	opened     bool   // open was called
+	turnedAway bool   // by Config.Connected
+	offers     offers // in the reply to the last EHLO or HELO
+	authed     bool   // AUTH has succeeded
+	pipelined  bool   // Config.Noticed was called for forbidden pipelining
 	began      time.Time
-	last       bool  // the next reply is the last: close after it
-	ended      bool  // read and write nothing more
-	unwritable bool  // a write has failed: the client receives nothing more
 	panicked   error // see contain
-	draining   atomic.Bool
-	killed     atomic.Bool
 	owner      any
 	closeOnce  sync.Once
 	closeErr   error
 }
 
+// pipe is the socket of a connection, with what was read and not used, and what is to be sent.
+type pipe struct {
+	net.Conn   // the socket, used directly for deadlines and closing only
+	cfg        *Config
+	stream     net.Conn  // the client's bytes: Conn, or TLS over it
+	tls        *tls.Conn // nil without TLS
+	in         buffer
+	out        []byte
+	unwritable bool // a write has failed: the client receives nothing more
+	draining   atomic.Bool
+	killed     atomic.Bool
+}
+
+// dialogue is the exchange of commands and replies.
+type dialogue struct {
+	pipe
+	transaction
+
+	cmd      Command // the command that is being answered
+	line     string  // what go-smtp has yet to read of its canonical form
+	longLine bool    // the line that is being read may need a large buffer
+	reply    Reply   // the lines of the reply that go-smtp is writing
+	override Reply   // the session's reply to cmd
+
+	errors   int
+	refusals int
+	idle     int // commands since the last message that do not lead to one
+	messages int
+
+	fault Reply // the reply with which the gate itself has ended the session
+	last  bool  // the next reply is the last: close after it
+	ended bool  // read and write nothing more
+}
+
+// transaction is the state of a mail transaction; zero if none is open.
+type transaction struct {
+	inMail  bool  // one is open
+	utf8    bool  // … and its MAIL has SMTPUTF8
+	binary  bool  // its message may hold any byte
+	body    *Body // the message that is being read
+	surplus int   // recipients above the limit
+
+	dataRefused  bool // the message may follow nevertheless
+	chunkRefused bool // so are the chunks that follow
+}
+
 func newConn(c net.Conn, cfg *Config, onClose func(*Conn)) *Conn {
 	c = NewSocket(c)
-	return &Conn{Conn: c, stream: c, cfg: cfg, onClose: onClose, began: time.Now()}
+	return &Conn{
+		cfg: cfg, onClose: onClose, began: time.Now(), identity: identity{cfg: cfg},
+		dialogue: dialogue{pipe: pipe{Conn: c, stream: c, cfg: cfg}},
+	}
 }
 
 // Command returns the command that is being answered.
-func (c *Conn) Command() Command { return c.cmd }
-
-// Helo returns the client's name in HELO or EHLO, and whether it was EHLO.
-func (c *Conn) Helo() (name string, extended bool) {
-	return c.helo.Arg, c.helo.Verb == "EHLO"
-}
+func (c *dialogue) Command() Command { return c.cmd }
 
 // SetOwner stores a value for Owner, so that hooks of Config find their session.
 func (c *Conn) SetOwner(v any) { c.owner = v }
@@ -93,16 +102,16 @@ func (c *Conn) Age() time.Duration { return time.Since(c.began) }
 
 // Messages returns the number of messages that were begun: DATA commands answered
 // with 354, and accepted first BDAT commands.
-func (c *Conn) Messages() int { return c.messages }
+func (c *dialogue) Messages() int { return c.messages }
 
 // Fault returns the reply with which the gate ended the connection: for what the
 // client sent, after a timeout, or in a shutdown. It is zero if the client or the
 // session ended it.
-func (c *Conn) Fault() Reply { return c.fault }
+func (c *dialogue) Fault() Reply { return c.fault }
 
 // Gone reports whether the client has closed the connection, as far as is known. It
 // reads what the client sent before that into the buffer, and does not wait for more.
-func (c *Conn) Gone() bool {
+func (c *dialogue) Gone() bool {
 	for !c.in.full() {
 		pending, err := Pending(c.Conn)
 		if err == nil && pending {
@@ -124,7 +133,7 @@ const goneTimeout = time.Second
 // SetReply sets the reply to the current command, in place of go-smtp's. It never
 // replaces the 354 to DATA. The client receives it limited and printable: see
 // MaxReplyLines, MaxReplyLine and MaxReplyBytes.
-func (c *Conn) SetReply(r Reply) { c.override = c.forClient(r) }
+func (c *dialogue) SetReply(r Reply) { c.override = c.forClient(r) }
 
 // CloseAfterReply closes the connection after the reply to the current command.
 // Nothing more is read.
@@ -135,7 +144,7 @@ func (c *Conn) CloseAfterReply() {
 }
 
 // Drain ends the connection with 421 as soon as no mail transaction is open.
-func (c *Conn) Drain() {
+func (c *pipe) Drain() {
 	c.draining.Store(true)
 	c.Conn.SetReadDeadline(aLongTimeAgo)
 }
@@ -143,7 +152,7 @@ func (c *Conn) Drain() {
 // Interrupt makes all later reads from the client fail, also inside a message, and
 // limits the wait for a client that does not read. It does not interrupt a session
 // that waits for its next hop.
-func (c *Conn) Interrupt() {
+func (c *pipe) Interrupt() {
 	c.killed.Store(true)
 	c.Drain()
 	c.Conn.SetWriteDeadline(time.Now().Add(lastWriteTimeout))
@@ -191,7 +200,7 @@ const (
 
 // linger closes the connection for writing and discards what arrives until the client
 // closes too, at most lingerTime and lingerBytes.
-func (c *Conn) linger() {
+func (c *pipe) linger() {
 	half, ok := c.Conn.(interface{ CloseWrite() error })
 	if !ok || half.CloseWrite() != nil {
 		return
@@ -201,10 +210,22 @@ func (c *Conn) linger() {
 }
 
 // SetDeadline does nothing: go-smtp's deadlines would span a whole message.
-func (c *Conn) SetDeadline(time.Time) error { return nil }
+func (c *pipe) SetDeadline(time.Time) error { return nil }
 
 // SetReadDeadline does nothing.
-func (c *Conn) SetReadDeadline(time.Time) error { return nil }
+func (c *pipe) SetReadDeadline(time.Time) error { return nil }
 
 // SetWriteDeadline does nothing.
-func (c *Conn) SetWriteDeadline(time.Time) error { return nil }
+func (c *pipe) SetWriteDeadline(time.Time) error { return nil }
+
+// contain recovers from a panic and ends this connection without another reply.
+// go-smtp recovers only within its own commands: not before the greeting, nor in TLS,
+// AUTH, the gate's own commands, and the hooks that they call. Read returns the error
+// with the stack from then on, which go-smtp logs.
+func (c *Conn) contain(err *error) {
+	if p := recover(); p != nil {
+		c.panicked = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+		c.ended, c.out = true, nil
+		*err = c.panicked
+	}
+}

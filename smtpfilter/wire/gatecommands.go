@@ -6,14 +6,13 @@ package wire
 // execute carries out a command that go-smtp does not see, or must not see now, and
 // answers it. It reports whether it has. Line is the command as received.
 func (c *Conn) execute(cmd Command, line []byte) bool {
-	c.dropForwarded(cmd)
+	c.dropForwarded(cmd, c.inMail)
 	if reply := c.checkSequence(cmd); !reply.IsZero() {
 		c.reportRefused(line, reply)
 		c.cmd, c.override = cmd, reply
 		c.finishReply(reply)
 		return true
 	}
-	do := c.doXFORWARD
 	switch cmd.Verb {
 	case "HELP":
 		c.out = c.help().Append(c.out)
@@ -22,20 +21,21 @@ func (c *Conn) execute(cmd Command, line []byte) bool {
 		return c.pipelinesAfter(cmd.Verb, 503)
 	case "DATA":
 		return c.pipelinesAfter(cmd.Verb, 554)
-	case "STARTTLS":
-		do = c.startTLS
-	case "AUTH":
-		do = c.auth
-	case "XCLIENT":
-		do = c.doXCLIENT
-	case "XFORWARD":
+	case "STARTTLS", "AUTH", "XCLIENT", "XFORWARD":
 	default:
 		return false
 	}
-	if c.dataRefused {
+	switch {
+	case c.dataRefused:
 		c.endUnasked()
-	} else {
-		do(cmd)
+	case cmd.Verb == "STARTTLS":
+		c.startTLS(cmd)
+	case cmd.Verb == "AUTH":
+		(&exchange{c: c}).run(cmd)
+	case cmd.Verb == "XCLIENT":
+		proxied{c, cmd}.doXCLIENT()
+	default:
+		proxied{c, cmd}.doXFORWARD()
 	}
 	return true
 }
@@ -69,7 +69,7 @@ func (c *Conn) checkSequence(cmd Command) Reply {
 // countIdle counts a command that does not lead to a message, and ends the session
 // after too many: a client that sends nothing else would occupy a connection for good,
 // and fill the log. It reports whether the session has ended.
-func (c *Conn) countIdle(cmd Command) bool {
+func (c *dialogue) countIdle(cmd Command) bool {
 	switch cmd.Verb {
 	case "EHLO", "HELO", "RSET", "NOOP", "VRFY", "HELP":
 	case "BDAT":

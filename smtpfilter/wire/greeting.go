@@ -8,6 +8,9 @@ import (
 	"slices"
 )
 
+// opening is the begin of a connection, up to its first reply.
+type opening struct{ c *Conn }
+
 // open prepares the connection and returns the first reply: the greeting, or a
 // refusal. If the client does not begin as it must, the connection ends without a
 // reply.
@@ -16,9 +19,10 @@ import (
 // GreetingDelay. A client with too many connections is refused before the handshake,
 // which costs the gate more than the client. With implicit TLS that means without a
 // reply.
-func (c *Conn) open() Reply {
+func (o opening) open() Reply {
+	c := o.c
 	c.peer, c.local = SocketAddr(c.Conn.RemoteAddr()), SocketAddr(c.Conn.LocalAddr())
-	if contains(c.cfg.ProxySources, c.peer.Addr()) && !c.readProxyHeader() {
+	if contains(c.cfg.ProxySources, c.peer.Addr()) && !o.readProxyHeader() {
 		c.ended = true
 		return Reply{}
 	}
@@ -33,7 +37,7 @@ func (c *Conn) open() Reply {
 	if !refusal.IsZero() {
 		return refusal
 	}
-	return c.delayGreeting()
+	return o.delayGreeting()
 }
 
 // greeting returns the first reply of a session.
@@ -56,8 +60,9 @@ func (c *Conn) refusal() Reply {
 
 // delayGreeting waits for GreetingDelay and returns the greeting, or 554 5.5.0 if the
 // client did not wait and RejectPregreet is set.
-func (c *Conn) delayGreeting() Reply {
-	early, err := c.pregreets()
+func (o opening) delayGreeting() Reply {
+	c := o.c
+	early, err := o.pregreets()
 	switch {
 	case errors.Is(err, errInterrupted):
 		c.fault, c.last = c.shuttingDown(), true
@@ -78,7 +83,8 @@ func (c *Conn) delayGreeting() Reply {
 
 // pregreets reports whether the client sends something within GreetingDelay, or
 // without a delay, has sent something already.
-func (c *Conn) pregreets() (bool, error) {
+func (o opening) pregreets() (bool, error) {
+	c := o.c
 	if len(c.in.bytes()) > 0 {
 		return true, nil
 	}

@@ -31,15 +31,17 @@ var errNoProxyHeader = errors.New("no header of the PROXY protocol")
 
 // readProxyHeader reads the header at the beginning of a proxy's connection, and sets
 // the client's addresses. It reports whether there was one.
-func (c *Conn) readProxyHeader() bool {
-	err := c.takeProxyHeader(time.Now().Add(min(c.cfg.CommandTimeout, proxyTimeout)))
+func (o opening) readProxyHeader() bool {
+	c := o.c
+	err := o.takeProxyHeader(time.Now().Add(min(c.cfg.CommandTimeout, proxyTimeout)))
 	if err != nil && err != io.EOF && !errors.Is(err, errInterrupted) {
 		c.notice("sends no header of the PROXY protocol")
 	}
 	return err == nil
 }
 
-func (c *Conn) takeProxyHeader(deadline time.Time) error {
+func (o opening) takeProxyHeader(deadline time.Time) error {
+	c := o.c
 	for {
 		data := c.in.bytes()
 		n, err := proxyHeaderLen(data)

@@ -28,7 +28,7 @@ func (c *Conn) Read(p []byte) (n int, err error) {
 // next prepares the next line for go-smtp.
 func (c *Conn) next() error {
 	if c.body != nil && c.body.chunk.refusal.IsZero() {
-		return c.endBody()
+		return c.body.endData()
 	}
 	for {
 		if c.body != nil {
@@ -103,16 +103,18 @@ var errLineTooLong = errors.New("command line too long")
 // readLine returns the next command line without its CRLF. A bare LF stays, so that
 // checkFraming finds it. The line is valid until the next read. The whole line must
 // come within CommandTimeout.
-func (c *Conn) readLine() ([]byte, error) { return c.readLineOf(MaxCommandLine) }
+func (c *Conn) readLine() ([]byte, error) {
+	return c.readLineOf(MaxCommandLine, c.offers.mechanisms != "")
+}
 
-// readLineOf reads like readLine a line of at most limit bytes.
-func (c *Conn) readLineOf(limit int) ([]byte, error) {
+// readLineOf reads like readLine a line of at most limit bytes. With auth AUTH is offered.
+func (c *dialogue) readLineOf(limit int, auth bool) ([]byte, error) {
 	defer func() { c.longLine = false }()
 	var deadline time.Time
 	seen := 0
 	for {
 		data := c.in.bytes()
-		if limit < MaxAuthLine && c.beginsAuth(data) {
+		if auth && limit < MaxAuthLine && beginsAuth(data) {
 			limit = MaxAuthLine
 		}
 		if i := bytes.IndexByte(data[seen:], '\n'); i >= 0 && seen+i < limit {
@@ -138,7 +140,7 @@ func (c *Conn) readLineOf(limit int) ([]byte, error) {
 }
 
 // endWith ends the session after an error between commands.
-func (c *Conn) endWith(err error) error {
+func (c *dialogue) endWith(err error) error {
 	switch {
 	case errors.Is(err, errNotRead):
 	case err == errLineTooLong:
@@ -152,12 +154,12 @@ func (c *Conn) endWith(err error) error {
 	return io.EOF
 }
 
-func (c *Conn) shuttingDown() Reply {
+func (c *dialogue) shuttingDown() Reply {
 	return NewReply(421, "4.3.2 "+c.cfg.Hostname+" is shutting down, try again later")
 }
 
 // fill flushes the replies and reads more from the client, waiting at most timeout.
-func (c *Conn) fill(timeout time.Duration) error {
+func (c *dialogue) fill(timeout time.Duration) error {
 	if err := c.flush(); err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"time"
@@ -27,7 +28,7 @@ func (c *Conn) Write(p []byte) (n int, err error) {
 		c.reply = Reply{}
 		if !c.opened {
 			c.opened = true
-			reply = c.open() // the first reply of go-smtp is its greeting
+			reply = opening{c}.open() // the first reply of go-smtp is its greeting
 		}
 		if !c.ended {
 			c.finishReply(reply)
@@ -38,7 +39,7 @@ func (c *Conn) Write(p []byte) (n int, err error) {
 
 // replaced reports whether a line is a whole reply that the session's replaces, so that
 // it need not be parsed.
-func (c *Conn) replaced(line []byte) bool {
+func (c *dialogue) replaced(line []byte) bool {
 	return !c.override.IsZero() && c.reply.IsZero() && len(line) > 4 && line[3] == ' ' && line[0] != '3'
 }
 
@@ -101,14 +102,10 @@ func (c *Conn) finishReply(r Reply) {
 }
 
 // endTransaction resets the state of the mail transaction.
-func (c *Conn) endTransaction() {
-	c.inMail, c.dataRefused, c.binary, c.chunkRefused = false, false, false, false
-	c.surplus = 0
-	c.body = nil
-}
+func (c *dialogue) endTransaction() { c.transaction = transaction{} }
 
 // refusedDATA handles a refusal of DATA: the message may follow nevertheless.
-func (c *Conn) refusedDATA() {
+func (c *dialogue) refusedDATA() {
 	if c.dataRefused || len(c.in.bytes()) > 0 {
 		c.endUnasked()
 	}
@@ -116,7 +113,7 @@ func (c *Conn) refusedDATA() {
 }
 
 // endUnasked ends the session of a client that sends a message after a refused DATA.
-func (c *Conn) endUnasked() {
+func (c *dialogue) endUnasked() {
 	c.sayLast(NewReply(421, "4.5.0 Message sent although DATA was refused"))
 }
 
@@ -128,7 +125,7 @@ const maxSurplus = 1000
 // the client has to send to the others now and to this one later (RFC 5321, section
 // 4.5.3.1.10), which it could not if the session ended. The same holds for recipients
 // of a message that an LMTP next hop has accepted for some only.
-func (c *Conn) countRefusal(r Reply) {
+func (c *dialogue) countRefusal(r Reply) {
 	if c.cmd.Verb == "RCPT" && r.Code == 452 && c.surplus < maxSurplus {
 		c.surplus++
 		return
@@ -137,7 +134,7 @@ func (c *Conn) countRefusal(r Reply) {
 }
 
 // limitRefusals ends the session after too many refused commands.
-func (c *Conn) limitRefusals() {
+func (c *dialogue) limitRefusals() {
 	if c.refusals >= c.cfg.MaxRefusals && !c.last {
 		c.sayLast(NewReply(421, "4.7.0 Too many refused commands"))
 	}
@@ -170,7 +167,7 @@ func (c *Conn) rewrite(r Reply) Reply {
 }
 
 // flush sends the queued replies to the client.
-func (c *Conn) flush() error {
+func (c *pipe) flush() error {
 	if len(c.out) == 0 {
 		return nil
 	}
@@ -198,3 +195,64 @@ const keptReply = 512
 
 // errNotRead is wrapped by the errors of writing replies.
 var errNotRead = errors.New("writing a reply")
+
+// refuse answers a command that go-smtp does not see. If what follows may not be
+// commands, the session ends: the chunk after an invalid BDAT comes without waiting
+// (RFC 3030, section 2), and a client that sends header fields or HTTP does not read
+// replies.
+func (c *Conn) refuse(line []byte, reply Reply) {
+	c.reportRefused(line, reply)
+	if c.erred(reply) {
+		return
+	}
+	switch {
+	case notCommands(line), c.dataRefused:
+		c.sayLast(reply)
+	case c.errors < c.cfg.MaxErrors:
+		c.out = reply.Append(c.out)
+	default:
+		c.out = reply.Append(c.out)
+		c.sayLast(NewReply(421, "4.7.0 Too many errors"))
+	}
+}
+
+// reportRefused calls Config.Refused for a MAIL or RCPT.
+func (c *Conn) reportRefused(line []byte, reply Reply) {
+	if verb, _, _ := bytes.Cut(line, []byte(" ")); c.cfg.Refused != nil &&
+		(bytes.EqualFold(verb, []byte("MAIL")) || bytes.EqualFold(verb, []byte("RCPT"))) {
+		c.cfg.Refused(c, string(line), reply)
+	}
+}
+
+// erred counts an invalid command, unless its reply is positive. It reports whether
+// Config.Erred has ended the session.
+func (c *Conn) erred(reply Reply) bool {
+	if reply.Positive() {
+		return false
+	}
+	c.errors++
+	if c.cfg.Erred == nil {
+		return false
+	}
+	if instead := c.cfg.Erred(c); !instead.IsZero() {
+		c.sayLast(instead)
+	}
+	return c.last
+}
+
+// notCommands reports whether no commands can be expected after a line.
+func notCommands(line []byte) bool {
+	verb, _, _ := bytes.Cut(line, []byte(" "))
+	switch string(verb) {
+	case "GET", "POST", "CONNECT", "PROXY":
+		return true
+	}
+	return len(line) >= 4 && bytes.EqualFold(line[:4], []byte("BDAT")) || len(verb) > 1 && verb[len(verb)-1] == ':'
+}
+
+// sayLast queues a reply and ends the session.
+func (c *dialogue) sayLast(r Reply) {
+	c.out = r.Append(c.out)
+	c.fault = r
+	c.last = true
+}

@@ -19,7 +19,7 @@ func modernTLS(cfg *tls.Config) *tls.Config {
 }
 
 // TLS returns the state of TLS, or nil without TLS.
-func (c *Conn) TLS() *tls.ConnectionState {
+func (c *pipe) TLS() *tls.ConnectionState {
 	if c.tls == nil {
 		return nil
 	}
@@ -94,7 +94,7 @@ func (c *Conn) forgetClient() {
 
 // closeNotify ends TLS properly, so that the client knows that nothing was cut off
 // (RFC 8446, section 6.1).
-func (c *Conn) closeNotify() {
+func (c *pipe) closeNotify() {
 	if c.tls != nil && !c.unwritable {
 		c.tls.CloseWrite() // with its own deadline of 5 seconds
 	}

@@ -17,9 +17,26 @@ const (
 	xforwardAttributes = "NAME ADDR PORT PROTO HELO IDENT SOURCE"
 )
 
+// identity is who the client is: the socket's peer, or the one that a proxy names.
+type identity struct {
+	cfg      *Config
+	peer     netip.AddrPort // the client: the socket's peer, or the one that PROXY names
+	local    netip.AddrPort // the address that peer connected to
+	named    bool           // PROXY names peer
+	xclient  *Client        // the client that XCLIENT names
+	xforward *Client        // the client that XFORWARD names
+	mailSeen bool           // a MAIL was accepted since XFORWARD
+	helo     Command        // the last HELO or EHLO
+}
+
+// Helo returns the client's name in HELO or EHLO, and whether it was EHLO.
+func (c *identity) Helo() (name string, extended bool) {
+	return c.helo.Arg, c.helo.Verb == "EHLO"
+}
+
 // Client returns the client. Limits and lists of clients use its Addr, which is set
 // before Config.Connected.
-func (c *Conn) Client() Client {
+func (c *identity) Client() Client {
 	client := Client{Addr: c.peer, Local: c.local}
 	if c.xclient != nil {
 		client = *c.xclient
@@ -34,7 +51,7 @@ func (c *Conn) Client() Client {
 
 // Forwarded returns the client for our log and the next hop's: the Client, with the
 // attributes from XFORWARD for the next transaction. Client itself does not change.
-func (c *Conn) Forwarded() Client {
+func (c *identity) Forwarded() Client {
 	client := c.Client()
 	if c.xforward == nil {
 		return client
@@ -47,27 +64,34 @@ func (c *Conn) Forwarded() Client {
 // Trusted reports whether the client is a proxy that may use XCLIENT and XFORWARD. The
 // address of the connection or of the PROXY header decides, never that of XCLIENT, so
 // that the proxy may name other clients later.
-func (c *Conn) Trusted() bool { return contains(c.cfg.TrustedProxies, c.peer.Addr()) }
+func (c *identity) Trusted() bool { return contains(c.cfg.TrustedProxies, c.peer.Addr()) }
 
 // IsProxy reports whether the client is a trusted proxy that names no client: a source
 // of PROXY headers whose header has no address, or one that may use XCLIENT and has
 // not. It returns false for a client that a proxy names, even if that client's address
 // is a proxy's.
-func (c *Conn) IsProxy() bool {
+func (c *identity) IsProxy() bool {
 	return c.xclient == nil && (c.Trusted() || !c.named && contains(c.cfg.ProxySources, c.peer.Addr()))
 }
 
 // Named reports whether a proxy has named the client's address, with PROXY or XCLIENT. A
 // proxy that may use XCLIENT and is named itself does not count.
-func (c *Conn) Named() bool {
+func (c *identity) Named() bool {
 	if c.xclient != nil && c.xclient.Addr.Addr() != c.peer.Addr() {
 		return c.xclient.Addr.Addr().IsValid()
 	}
 	return c.named && !c.Trusted()
 }
 
-// checkProxy returns the reply to an XCLIENT or XFORWARD that is not allowed.
-func (c *Conn) checkProxy(cmd Command) Reply {
+// proxied is an XCLIENT or XFORWARD.
+type proxied struct {
+	c   *Conn
+	cmd Command
+}
+
+// check returns the reply to an XCLIENT or XFORWARD that is not allowed.
+func (p proxied) check() Reply {
+	c, cmd := p.c, p.cmd
 	switch {
 	case len(c.cfg.TrustedProxies) == 0:
 		return NewReply(502, "5.5.1 "+cmd.Verb+" is not offered")
@@ -81,12 +105,13 @@ func (c *Conn) checkProxy(cmd Command) Reply {
 
 // doXCLIENT carries out XCLIENT. The session begins again. With ADDR all earlier
 // attributes are forgotten.
-func (c *Conn) doXCLIENT(cmd Command) {
+func (p proxied) doXCLIENT() {
+	c := p.c
 	client := Client{Addr: c.peer, Local: c.local}
 	if c.xclient != nil {
 		client = *c.xclient
 	}
-	if !c.setAttributes(cmd, &client, Client{Local: c.local}, xclientAttributes) {
+	if !p.set(&client, Client{Local: c.local}, xclientAttributes) {
 		return
 	}
 	c.forgetClient()
@@ -101,19 +126,21 @@ func (c *Conn) doXCLIENT(cmd Command) {
 
 // doXFORWARD carries out XFORWARD. Several commands add up until the end of a
 // transaction. With ADDR all earlier attributes are forgotten.
-func (c *Conn) doXFORWARD(cmd Command) {
+func (p proxied) doXFORWARD() {
+	c := p.c
 	client := c.Forwarded()
-	if c.setAttributes(cmd, &client, Client{Proto: client.Proto}, xforwardAttributes) {
+	if p.set(&client, Client{Proto: client.Proto}, xforwardAttributes) {
 		c.xforward, c.mailSeen = &client, false
 		c.out = NewReply(250, "2.0.0 Ok").Append(c.out)
 	}
 }
 
-// setAttributes sets the attributes of XCLIENT or XFORWARD, those in allowed. With
+// set sets the attributes of XCLIENT or XFORWARD, those in allowed. With
 // ADDR it begins with other. If the command is not allowed or invalid, it refuses the
 // command and returns false.
-func (c *Conn) setAttributes(cmd Command, client *Client, other Client, allowed string) bool {
-	if reply := c.checkProxy(cmd); !reply.IsZero() {
+func (p proxied) set(client *Client, other Client, allowed string) bool {
+	c, cmd := p.c, p.cmd
+	if reply := p.check(); !reply.IsZero() {
 		c.refuseVerb(cmd, reply)
 		return false
 	}
@@ -128,12 +155,12 @@ func (c *Conn) setAttributes(cmd Command, client *Client, other Client, allowed 
 }
 
 // dropForwarded drops the attributes of XFORWARD after their transaction.
-func (c *Conn) dropForwarded(cmd Command) {
+func (c *identity) dropForwarded(cmd Command, inMail bool) {
 	switch cmd.Verb {
 	case "RSET", "EHLO", "HELO":
 		c.xforward = nil
 	}
-	if c.mailSeen && !c.inMail {
+	if c.mailSeen && !inMail {
 		c.xforward = nil
 	}
 }
@@ -227,3 +254,15 @@ func setPort(a *netip.AddrPort, value string) bool {
 }
 
 func isHostName(s string) bool { return all(s, isDomainByte) && validDomain(s) }
+
+// Client is the client of a connection: the peer, or the one that a trusted proxy
+// names with the PROXY protocol or XCLIENT.
+type Client struct {
+	Addr  netip.AddrPort // the zero AddrPort if unknown
+	Local netip.AddrPort // the address that it connected to
+	Name  string         // its name in DNS, if a proxy has sent it
+	Helo  string         // its name in HELO or EHLO
+	Proto string         // "SMTP" or "ESMTP"
+	Login string         // as whom a proxy has authenticated it, or ""
+	ID    string         // the message's id at the proxy (XFORWARD's IDENT)
+}

@@ -45,6 +45,8 @@ func TestPinWhileDown(t *testing.T) {
 		harness.WaitFor(t, g.name+" is pinned", func() bool {
 			return strings.Contains(g.Lists(t, 0, "status", "shared", "--json"), `"pinned"`)
 		})
+	}
+	for _, g := range []*member{mx2, fresh} {
 		g.refuses(t, "a@pinned.example")
 		g.passes(t, "a@later0.example")
 		harness.WaitFor(t, "the signs of life say that all members serve the same", func() bool {
