@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"os"
 	"time"
 
 	"spamgate/internal/managed"
@@ -301,15 +302,22 @@ type Failed struct {
 	Pinned bool `json:"pinned,omitempty"`
 }
 
+// Caller is what a command says of who runs it.
+type Caller struct {
+	SudoUser string `json:"sudo_user,omitempty"` // the user before sudo
+}
+
+// fill sets what is true of this process.
+func (c *Caller) fill() { c.SudoUser = os.Getenv("SUDO_USER") }
+
 // AcceptRequest asks the gate to accept content of a list that looks wrong.
 type AcceptRequest struct {
 	// SHA256 is the blocklist.ContentSum of the content, which need not be on disk
 	// yet. Empty: the held content.
 	SHA256 string `json:"sha256,omitempty"`
 
-	// Why and SudoUser, the user before sudo, are for the log.
-	Why      string `json:"why,omitempty"`
-	SudoUser string `json:"sudo_user,omitempty"`
+	Why string `json:"why,omitempty"` // for the log
+	Caller
 }
 
 // Accepted is the result of an AcceptRequest.
@@ -326,15 +334,14 @@ type PinRequest struct {
 	SHA256  string `json:"sha256,omitempty"`
 	Entries int    `json:"entries,omitempty"`
 
-	// Why and SudoUser, the user before sudo, are for the log.
-	Why      string `json:"why,omitempty"`
-	SudoUser string `json:"sudo_user,omitempty"`
+	Why string `json:"why,omitempty"` // for the log
+	Caller
 }
 
 // UnpinRequest asks the gate to unpin a list.
 type UnpinRequest struct {
-	Why      string `json:"why,omitempty"`
-	SudoUser string `json:"sudo_user,omitempty"`
+	Why string `json:"why,omitempty"`
+	Caller
 }
 
 // PinResult is the result of a PinRequest or an UnpinRequest.
@@ -381,28 +388,28 @@ type UnusedEnd struct {
 type AddRequest struct {
 	Entries []managed.NewEntry `json:"entries"`
 	managed.Options
-	SudoUser string `json:"sudo_user,omitempty"` // the user before sudo
+	Caller
 }
 
 // RemoveRequest asks the gate to remove entries from a managed list.
 type RemoveRequest struct {
 	Entries []managed.Name `json:"entries"`
 	managed.Options
-	SudoUser string `json:"sudo_user,omitempty"`
+	Caller
 }
 
 // RollbackRequest asks the gate to put a version of a managed list back.
 type RollbackRequest struct {
 	Version string `json:"version"`
 	managed.Options
-	SudoUser string `json:"sudo_user,omitempty"`
+	Caller
 }
 
 // UndoRequest asks the gate to undo a change of a managed list.
 type UndoRequest struct {
 	Change string `json:"change"` // its ID
 	managed.Options
-	SudoUser string `json:"sudo_user,omitempty"`
+	Caller
 }
 
 // MaxHandover is the longest time that a handover may take.

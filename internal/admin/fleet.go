@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"time"
 
 	"spamgate/internal/decisions"
@@ -12,7 +11,7 @@ import (
 	"spamgate/internal/fleetsearch"
 )
 
-// This file serves the requests about the fleet, and sends them.
+// This file has what can be asked about the fleet.
 
 // FleetGate executes the requests about the fleet.
 type FleetGate interface {
@@ -86,9 +85,8 @@ type FleetJoinRequest struct {
 	Take  bool     `json:"take,omitempty"`
 	Merge bool     `json:"merge,omitempty"`
 
-	// Why and SudoUser, the user before sudo, are for the audit log.
-	Why      string `json:"why,omitempty"`
-	SudoUser string `json:"sudo_user,omitempty"`
+	Why string `json:"why,omitempty"` // for the audit log
+	Caller
 }
 
 // What FleetJoin did with a list.
@@ -133,92 +131,28 @@ type FleetListOn struct {
 	FleetServes
 }
 
-const pathFleet = "/v1/fleet"
+func (c *call) fleet(None) (Fleet, error) { return c.options.Fleet.Fleet(c.ctx), nil }
 
-// paramGate names the only gate of the fleet that is to be asked.
-const paramGate = "gate"
-
-// fleetRoutes returns the routes about the fleet.
-func (s *Server) fleetRoutes() []route {
-	if s.options.Fleet == nil {
-		return nil
-	}
-	return []route{
-		{http.MethodGet, pathFleet, func(w http.ResponseWriter, r *http.Request) {
-			answer(w, http.StatusOK, s.options.Fleet.Fleet(r.Context()))
-		}},
-		{http.MethodPost, pathFleet + "/join", post(s, s.fleetJoin)},
-		{http.MethodPost, pathFleet + "/leave", post(s, s.fleetLeave)},
-		{http.MethodGet, pathFleet + "/diff", s.fleetDiff},
-		{http.MethodGet, pathFleet + "/decisions", s.fleetDecisions},
-	}
-}
-
-func (s *Server) fleetJoin(r *http.Request, request FleetJoinRequest) (FleetJoined, error) {
+func (c *call) fleetJoin(request FleetJoinRequest) (FleetJoined, error) {
 	if request.Take && request.Merge {
 		return FleetJoined{}, fmt.Errorf("%w: take and merge exclude each other", ErrRequest)
 	}
-	s.log.Info("fleet join asked for", "by", peerFrom(r), "lists", request.Lists, "take", request.Take, "merge", request.Merge, "why", request.Why)
-	return s.options.Fleet.FleetJoin(r.Context(), peerFrom(r), request)
+	c.log.Info("fleet join asked for", "by", c.peer, "lists", request.Lists, "take", request.Take, "merge", request.Merge, "why", request.Why)
+	return c.options.Fleet.FleetJoin(c.ctx, c.peer, request)
 }
 
-func (s *Server) fleetLeave(r *http.Request, _ struct{}) (Fleet, error) {
-	s.log.Info("fleet leave asked for", "by", peerFrom(r))
-	return s.options.Fleet.FleetLeave(r.Context())
+func (c *call) fleetLeave(None) (Fleet, error) {
+	c.log.Info("fleet leave asked for", "by", c.peer)
+	return c.options.Fleet.FleetLeave(c.ctx)
 }
 
-func (s *Server) fleetDiff(w http.ResponseWriter, r *http.Request) {
-	d, err := s.options.Fleet.FleetDiff(r.Context())
+func (c *call) fleetDiff(None) (FleetDiff, error) { return c.options.Fleet.FleetDiff(c.ctx) }
+
+func (c *call) fleetDecisions(s search) (page fleetsearch.Page, err error) {
+	gate := s.take(paramGate)
+	q, err := s.query()
 	if err != nil {
-		s.refuse(w, err)
-		return
+		return page, err
 	}
-	answer(w, http.StatusOK, d)
-}
-
-func (s *Server) fleetDecisions(w http.ResponseWriter, r *http.Request) {
-	v := r.URL.Query()
-	only := v.Get(paramGate)
-	v.Del(paramGate)
-	q, err := decisions.ParseQuery(v)
-	if err != nil {
-		s.refuse(w, fmt.Errorf("%w: %w", ErrRequest, err))
-		return
-	}
-	d, err := s.options.Fleet.FleetDecisions(r.Context(), q, only)
-	if err != nil {
-		s.refuse(w, err)
-		return
-	}
-	answer(w, http.StatusOK, d)
-}
-
-// Fleet returns the state of the fleet.
-func (c *Client) Fleet(ctx context.Context) (f Fleet, err error) {
-	return f, c.call(ctx, http.MethodGet, pathFleet, nil, &f)
-}
-
-// FleetJoin makes the gate join the fleet again.
-func (c *Client) FleetJoin(ctx context.Context, r FleetJoinRequest) (j FleetJoined, err error) {
-	r.SudoUser = sudoUser()
-	return j, c.call(ctx, http.MethodPost, pathFleet+"/join", r, &j)
-}
-
-// FleetLeave makes the gate leave the fleet.
-func (c *Client) FleetLeave(ctx context.Context) (f Fleet, err error) {
-	return f, c.call(ctx, http.MethodPost, pathFleet+"/leave", struct{}{}, &f)
-}
-
-// FleetDiff returns where members differ.
-func (c *Client) FleetDiff(ctx context.Context) (d FleetDiff, err error) {
-	return d, c.call(ctx, http.MethodGet, pathFleet+"/diff", nil, &d)
-}
-
-// FleetDecisions returns decisions of all members, or of the one that is named.
-func (c *Client) FleetDecisions(ctx context.Context, q decisions.Query, only string) (page fleetsearch.Page, err error) {
-	v := q.Values()
-	if only != "" {
-		v.Set(paramGate, only)
-	}
-	return page, c.call(ctx, http.MethodGet, pathFleet+"/decisions?"+v.Encode(), nil, &page)
+	return c.options.Fleet.FleetDecisions(c.ctx, q, gate)
 }

@@ -48,7 +48,7 @@ func (f *entryForm) choices(x *exchange) {
 	}
 	f.What = chosen(f.Whats, f.What)
 
-	recipient, whose := f.recipient(), f.recipientDomain()
+	recipient, whose := f.recipient()
 	if x.who.Domains == nil {
 		f.Whoms = append(f.Whoms, choice{forAll, "everybody", false})
 	}

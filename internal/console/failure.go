@@ -2,12 +2,12 @@ package console
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"net/http"
 
 	"spamgate/internal/admin"
 	"spamgate/internal/decisions"
+	"spamgate/internal/operation"
 )
 
 // failure is an error that the client sees, with the status of HTTP.
@@ -57,7 +57,7 @@ func (x *exchange) asFailure(err error) failure {
 func (x *exchange) fail(err error) {
 	f := x.asFailure(err)
 	if isAPI(x.r) {
-		x.json(f.status, apiError{f.text})
+		operation.WriteJSON(x.w, f.status, apiError{f.text})
 		return
 	}
 	x.status = f.status
@@ -70,15 +70,4 @@ func (x *exchange) fail(err error) {
 // apiError is an error in the API.
 type apiError struct {
 	Error string `json:"error"`
-}
-
-// json answers with JSON. The client may be gone.
-func (x *exchange) json(status int, value any) {
-	body, err := json.Marshal(value)
-	if err != nil {
-		status, body = http.StatusInternalServerError, []byte(`{"error":"the answer cannot be written as JSON"}`)
-	}
-	x.w.Header().Set("Content-Type", "application/json")
-	x.w.WriteHeader(status)
-	_, _ = x.w.Write(append(body, '\n'))
 }

@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"spamgate/internal/accounts"
+	"spamgate/internal/operation"
 	"spamgate/internal/web"
 )
 
@@ -254,7 +255,7 @@ func (x *exchange) turnAway() {
 	switch {
 	case isAPI(x.r):
 		x.w.Header().Set("WWW-Authenticate", `Bearer realm="spamgate"`)
-		x.json(http.StatusUnauthorized, apiError{"a token is needed: Authorization: Bearer TOKEN"})
+		operation.WriteJSON(x.w, http.StatusUnauthorized, apiError{"a token is needed: Authorization: Bearer TOKEN"})
 	case x.r.Method == http.MethodGet && x.r.Header.Get("Sec-Fetch-Site") == "cross-site":
 		x.show("again", view{Title: "One moment"})
 	case x.r.Method == http.MethodGet || x.r.Method == http.MethodHead:

@@ -129,41 +129,32 @@ func (x *exchange) backPath(otherwise string) string {
 
 // rollbackView is what the form to serve an earlier version shows.
 type rollbackView struct {
-	shownList
-	Tab     string
-	Done    *notice
+	listTab
 	Version store.VersionInfo
 	Restore bool // else the list is pinned
 	Drops   []managed.Change
 }
 
 func (x *exchange) askRollback() error {
-	shown, err := x.shownListIn()
+	tab, _, err := x.listTab("versions")
 	if err != nil {
 		return err
 	}
-	if _, err := x.withFiles(); err != nil {
-		return err
-	}
-	v := rollbackView{shownList: shown, Tab: "versions", Restore: shown.Managed}
-	if v.Version, err = x.findVersion(shown.Name, x.query("version")); err != nil {
+	v := rollbackView{listTab: tab, Restore: tab.Managed}
+	if v.Version, err = x.findVersion(v.Name, x.query("version")); err != nil {
 		return err
 	}
 	if v.Restore {
-		if v.Drops, err = managed.Drops(x.r.Context(), x.console.Editor.Changes, shown.Name, v.Version.Time); err != nil {
+		if v.Drops, err = managed.Drops(x.r.Context(), x.console.Editor.Changes, v.Name, v.Version.Time); err != nil {
 			return err
 		}
 	}
-	return x.render("rollback", view{Title: "An earlier version of " + shown.Name, Nav: "/lists", Data: v})
+	return x.render("rollback", view{Title: "An earlier version of " + v.Name, Nav: "/lists", Data: v})
 }
 
 // rollback puts an earlier version of a managed list back.
 func (x *exchange) rollback() error {
-	l, err := x.withFiles()
-	if err != nil {
-		return err
-	}
-	why, err := x.reason()
+	l, why, err := x.withReason()
 	if err != nil {
 		return err
 	}

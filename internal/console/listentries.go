@@ -23,9 +23,7 @@ type entryRow struct {
 
 // listView is what the page of a list shows.
 type listView struct {
-	shownList
-	Tab   string
-	Done  *notice
+	listTab
 	Facts *config.List
 
 	Add     string // the path of the form to add an entry; "" if the account may not
@@ -51,7 +49,7 @@ func (x *exchange) listPage() error {
 	if err != nil {
 		return err
 	}
-	v := listView{shownList: shown, Tab: "entries", Query: x.query("q"), For: x.query("for")}
+	v := listView{listTab: listTab{shownList: shown, Tab: "entries"}, Query: x.query("q"), For: x.query("for")}
 	v.Searched = v.Query != "" || v.For != ""
 	if v.Facts, err = x.list(); err != nil {
 		return err

@@ -37,13 +37,9 @@ func (x *exchange) overlap() error {
 		}
 	}
 	v.Work = x.work(overlapKey, v.Entries, x.console.compareAll)
-	if v.Work.Done() {
-		if r, ok := v.Work.result.(*overlapResult); ok {
-			v.Report, v.Stale = r.report, r.generation != x.console.Gate.Generation()
-		}
-		if v.Work.err != nil {
-			v.Why = v.Work.err.Error()
-		}
+	result, why := resultOf[*overlapResult](v.Work)
+	if v.Why = why; result != nil {
+		v.Report, v.Stale = result.report, result.generation != x.console.Gate.Generation()
 	}
 	return x.render("overlap", view{Title: "Overlap of the lists", Nav: "/lists", Data: v, Refresh: refreshWhile(v.Work)})
 }

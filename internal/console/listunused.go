@@ -13,9 +13,7 @@ import (
 
 // unusedView is what the page of unused entries shows.
 type unusedView struct {
-	shownList
-	Tab    string
-	Done   *notice
+	listTab
 	Days   int
 	Spans  []int
 	Work   *work
@@ -46,23 +44,15 @@ func (x *exchange) unused() error {
 		return err
 	}
 	v.Work = x.work(unusedKey(v.Name, days), v.Entries, func(ctx context.Context) (any, error) { return x.console.unused(ctx, v.Name, days) })
-	if v.Work.Done() {
-		v.Unused, _ = v.Work.result.(*unusedEntries)
-		if v.Work.err != nil {
-			v.Why = v.Work.err.Error()
-		}
-	}
+	v.Unused, v.Why = resultOf[*unusedEntries](v.Work)
 	return x.render("unused", view{Title: "Unused entries of " + v.Name, Nav: "/lists", Data: v, Refresh: refreshWhile(v.Work)})
 }
 
 func (x *exchange) unusedView() (v unusedView, days int, err error) {
-	if v.shownList, err = x.shownListIn(); err != nil {
+	if v.listTab, _, err = x.listTab("unused"); err != nil {
 		return v, 0, err
 	}
-	if _, err = x.withFiles(); err != nil {
-		return v, 0, err
-	}
-	v.Tab, v.Spans, v.Days = "unused", unusedSpans, 30
+	v.Spans, v.Days = unusedSpans, 30
 	for _, span := range unusedSpans {
 		if x.r.FormValue("days") == number(span) {
 			v.Days = span

@@ -18,9 +18,7 @@ import (
 
 // versionsView is what the page of a list's versions shows.
 type versionsView struct {
-	shownList
-	Tab      string
-	Done     *notice
+	listTab
 	Versions []versionRow
 	History  int64 // [state] history
 	Restore  bool  // the account may put a version back: the list is managed
@@ -34,28 +32,25 @@ type versionRow struct {
 }
 
 func (x *exchange) versions() error {
-	shown, err := x.shownListIn()
+	tab, _, err := x.listTab("versions")
 	if err != nil {
-		return err
-	}
-	if _, err := x.withFiles(); err != nil {
 		return err
 	}
 	c := x.console.Config()
-	v := versionsView{shownList: shown, Tab: "versions", History: c.State.History, MayPin: x.who.May(accounts.Pin)}
-	v.Restore = shown.Managed && x.who.May(accounts.Rollback)
-	all, err := store.Versions(c.State.Dir, shown.Name)
+	v := versionsView{listTab: tab, History: c.State.History, MayPin: x.who.May(accounts.Pin)}
+	v.Restore = v.Managed && x.who.May(accounts.Rollback)
+	all, err := store.Versions(c.State.Dir, v.Name)
 	if err != nil {
 		return err
 	}
-	stats, err := report.FindStats(x.console.Set(), shown.Name)
+	stats, err := report.FindStats(x.console.Set(), v.Name)
 	if err != nil {
 		return err
 	}
 	for _, one := range all {
-		v.Versions = append(v.Versions, versionRow{one, one.Sum == stats.Sum, shown.List.Pinned != nil && shown.List.Pinned.SHA256 == one.Sum})
+		v.Versions = append(v.Versions, versionRow{one, one.Sum == stats.Sum, v.Pinned != nil && v.Pinned.SHA256 == one.Sum})
 	}
-	return x.render("versions", view{Title: "Versions of " + shown.Name, Nav: "/lists", Data: v})
+	return x.render("versions", view{Title: "Versions of " + v.Name, Nav: "/lists", Data: v})
 }
 
 // findVersion returns a kept version of a list.

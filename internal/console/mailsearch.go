@@ -3,12 +3,12 @@ package console
 import (
 	"fmt"
 	"net/url"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
 
 	"spamgate/internal/decisions"
+	"spamgate/internal/mailwhy"
 	"spamgate/internal/words"
 )
 
@@ -90,16 +90,10 @@ func (x *exchange) mailSearch() *mailSearch {
 	return s
 }
 
-// idInAReply is the id in a refusal or in a log line, as people paste it.
-var idInAReply = regexp.MustCompile(`(?i)\bid[ =:]+([A-Z2-7]{12})\b`)
-
 // fillAny adds the field for everything to a query: what looks like an id is one, then a
 // client, an address, the name of a list, and a domain.
 func (c *Console) fillAny(q *decisions.Query, text string) (err error) {
-	if id := idInAReply.FindStringSubmatch(text); id != nil {
-		text = id[1]
-	}
-	if id := strings.ToUpper(text); messageID.MatchString(id) {
+	if id, ok := mailwhy.FindID(text); ok {
 		q.ID = id
 		return nil
 	}

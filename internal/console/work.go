@@ -28,6 +28,18 @@ func (w *work) Runs() bool { return w != nil && w.ended.IsZero() }
 func (w *work) Began() time.Time { return w.began }
 func (w *work) Ended() time.Time { return w.ended }
 
+// resultOf returns what a work has computed, or why it could not; neither while it runs.
+func resultOf[T any](w *work) (result T, why string) {
+	if !w.Done() {
+		return result, ""
+	}
+	if w.err != nil {
+		why = w.err.Error()
+	}
+	result, _ = w.result.(T)
+	return result, why
+}
+
 const (
 	maxWork  = 20               // results that are kept
 	workTime = 10 * time.Minute // for one
