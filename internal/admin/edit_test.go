@@ -116,8 +116,11 @@ func TestEditErrors(t *testing.T) {
 			_, err := Call(ctx, c, OpReplace, ReplaceRequest{Replacement: managed.Replacement{Content: strings.NewReader("")}}, "blocked")
 			return err
 		}, ErrRequest, 400},
-		"no content":   {func() error { return c.Content(ctx, "file", &bytes.Buffer{}) }, managed.ErrNotManaged, 409},
-		"a wrong page": {func() error { _, err := Call(ctx, c, OpChanges, ChangesRequest{managed.ChangesQuery{Limit: maxChanges + 1}}); return err }, ErrRequest, 400},
+		"no content": {func() error { return c.Content(ctx, "file", &bytes.Buffer{}) }, managed.ErrNotManaged, 409},
+		"a wrong page": {func() error {
+			_, err := Call(ctx, c, OpChanges, ChangesRequest{managed.ChangesQuery{Limit: maxChanges + 1}})
+			return err
+		}, ErrRequest, 400},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := one.do()

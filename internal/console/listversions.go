@@ -5,6 +5,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"net/url"
 	"time"
 
 	"spamgate/blocklist/listfile"
@@ -12,6 +13,7 @@ import (
 	"spamgate/internal/accounts"
 	"spamgate/internal/config"
 	"spamgate/internal/listfiles"
+	"spamgate/internal/managed"
 	"spamgate/internal/report"
 	"spamgate/internal/setup"
 )
@@ -165,4 +167,60 @@ func (d *download) end(err error) error {
 		_, err = d.Write(nil)
 	}
 	return err
+}
+
+// rollbackView is what the form to serve an earlier version shows.
+type rollbackView struct {
+	listTab
+	Version store.VersionInfo
+	Restore bool // else the list is pinned
+	Drops   []managed.Change
+}
+
+func (x *exchange) askRollback() error {
+	tab, _, err := x.listTab("versions")
+	if err != nil {
+		return err
+	}
+	v := rollbackView{listTab: tab, Restore: tab.Managed}
+	if v.Version, err = x.findVersion(v.Name, x.query("version")); err != nil {
+		return err
+	}
+	if v.Restore {
+		if v.Drops, err = managed.Drops(x.r.Context(), x.console.Editor.Changes, v.Name, v.Version.Time); err != nil {
+			return err
+		}
+	}
+	return x.render("rollback", view{Title: "An earlier version of " + v.Name, Nav: "/lists", Data: v})
+}
+
+// rollback puts an earlier version of a managed list back.
+func (x *exchange) rollback() error {
+	l, why, err := x.withReason()
+	if err != nil {
+		return err
+	}
+	version, err := x.findVersion(l.Name, x.form("version"))
+	if err != nil {
+		return err
+	}
+	if len(version.Files) != 1 {
+		return conflict("This version has %d files, and the list has one.", len(version.Files))
+	}
+	var result managed.Result
+	err = store.ExtractVersion(x.console.Config().State.Dir, l.Name, version.ID, func(_ string, content io.Reader) error {
+		var err error
+		result, err = x.console.Editor.Replace(x.r.Context(), by(x.who), l.Name, managed.Replacement{
+			Command: "rollback", What: "put version " + version.ID + " back", Content: content,
+		}, managed.Options{Why: why})
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	x.console.Logger.Info("console change", "command", "rollback", "user", x.who.Name, "client", x.clientAddress(), "list", l.Name, "what", "put version "+version.ID+" back", "why", why)
+	if result.NotLive != "" {
+		return failure{http.StatusAccepted, fmt.Sprintf("The version is back, but does not serve: %s.", result.NotLive)}
+	}
+	return x.redirect("/lists/" + url.PathEscape(l.Name))
 }
