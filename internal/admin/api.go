@@ -1,6 +1,8 @@
 package admin
 
 import (
+	"encoding/json"
+	"math"
 	"os"
 	"time"
 
@@ -449,4 +451,25 @@ type AuditRecord struct {
 	File     string `json:"file,omitempty"`
 	What     string `json:"what"`
 	Why      string `json:"why,omitempty"`
+}
+
+// Rate is a false positive rate. In JSON it is null if it cannot be predicted, which is
+// not a number (NaN) in Go.
+type Rate float64
+
+// MarshalJSON implements [json.Marshaler].
+func (r Rate) MarshalJSON() ([]byte, error) {
+	if math.IsNaN(float64(r)) {
+		return []byte("null"), nil
+	}
+	return json.Marshal(float64(r))
+}
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (r *Rate) UnmarshalJSON(text []byte) error {
+	if string(text) == "null" {
+		*r = Rate(math.NaN())
+		return nil
+	}
+	return json.Unmarshal(text, (*float64)(r))
 }

@@ -16,8 +16,9 @@ import (
 	"spamgate/internal/unixsocket"
 )
 
-// editClient returns a client of a server that edits the lists of a new state directory.
-func editClient(t *testing.T) *Client {
+// editClients returns a client of a server that edits the lists of a new state directory, and one that
+// edits them itself.
+func editClients(t *testing.T) (served, direct *Client) {
 	t.Helper()
 	dir := t.TempDir()
 	c, err := config.Parse(filepath.Join(dir, "config.toml"), []byte("[[list]]\nname = \"blocked\"\nmanaged = true\n[[list]]\nname = \"file\"\npath = \"f.txt\"\n"))
@@ -28,19 +29,27 @@ func editClient(t *testing.T) *Client {
 		t.Fatal(err)
 	}
 	socket := filepath.Join(dir, "s")
-	s, err := Listen(Options{Socket: unixsocket.Socket{Path: socket, Mode: 0o600}, Gate: &fakeGate{}, Editor: managed.New(func() *config.Config { return c }, nil)})
+	editor := managed.New(func() *config.Config { return c }, nil)
+	s, err := Listen(Options{Socket: unixsocket.Socket{Path: socket, Mode: 0o600}, Gate: &fakeGate{}, Editor: editor})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.Close() })
-	return dial(t, socket)
+	return dial(t, socket), Direct(editor)
 }
 
-// TestEdits edits a managed list through the socket. The author is the user that the kernel
-// reports.
+// TestEdits edits a managed list through the socket, and without a gate. The author is the user that
+// the kernel reports.
 func TestEdits(t *testing.T) {
-	c, ctx := editClient(t), context.Background()
 	t.Setenv("SUDO_USER", "alice")
+	served, _ := editClients(t)
+	_, direct := editClients(t)
+	t.Run("served", func(t *testing.T) { testEdits(t, served) })
+	t.Run("direct", func(t *testing.T) { testEdits(t, direct) })
+}
+
+func testEdits(t *testing.T, c *Client) {
+	ctx := context.Background()
 	until := time.Now().Add(time.Hour).Truncate(time.Second)
 	added, err := Call(ctx, c, OpAdd, AddRequest{Entries: []managed.NewEntry{{Name: managed.Name{Entry: "spam.example"}, Reason: "bots", Until: until}, {Name: managed.Name{Entry: "b.example"}}}, Options: managed.Options{Why: "asked"}}, "blocked")
 	if err != nil || len(added.Entries) != 2 || added.Entries[0].Reason != "bots" || added.Entries[0].Until != until.UTC().Format(time.RFC3339) {
@@ -86,7 +95,8 @@ func TestEdits(t *testing.T) {
 
 // TestEditErrors: the errors of an edit are told apart at the other end of the socket.
 func TestEditErrors(t *testing.T) {
-	c, ctx := editClient(t), context.Background()
+	c, _ := editClients(t)
+	ctx := context.Background()
 	add := func(list, entry string) func() error {
 		return func() error {
 			_, err := Call(ctx, c, OpAdd, AddRequest{Entries: []managed.NewEntry{{Name: managed.Name{Entry: entry}}}}, list)

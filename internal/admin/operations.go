@@ -9,36 +9,38 @@ import (
 // None is the request or the reply of an operation that has none.
 type None = operation.None
 
-// get and post return an operation of the admin socket.
+// get returns an operation that changes nothing.
 func get[Request, Reply any](path string, do func(*call, Request) (Reply, error)) *operation.Operation[*call, Request, Reply] {
 	return operation.New(operation.Row{Method: http.MethodGet, Path: path}, do)
 }
 
+// post returns an operation that may change something, whose request is JSON.
 func post[Request, Reply any](path string, do func(*call, Request) (Reply, error)) *operation.Operation[*call, Request, Reply] {
 	return operation.New(operation.Row{Method: http.MethodPost, Path: path, Limit: maxBody}, do)
 }
 
-// large returns an operation whose requests may have so many bytes; 0: any number.
+// large sets how many bytes a request may have; 0: any number.
 func large[Request, Reply any](o *operation.Operation[*call, Request, Reply], bytes int64) *operation.Operation[*call, Request, Reply] {
 	o.Limit = bytes
 	return o
 }
 
-// The operations: each with its path, and the function that does it and has the types of request and
-// reply. The client asks for them with [Call].
+// The operations of the admin socket: a path, and the function that does it, which has the types of
+// request and reply. The client of all of them is [Call]; those in lower case have a method of [Client]
+// that reads lines or text, or that makes it a [History].
 var (
 	OpStatus     = get("/v1/status", (*call).status)
 	OpHealth     = get("/v1/health", (*call).health)
 	OpGeneration = get("/v1/generation", (*call).generation)
 	OpRescan     = post("/v1/rescan", (*call).rescan) // checks all list files, and waits until changes are live
 
-	// Of what looks wrong, of the version in use, and of entries without matches: a line for each.
+	// About any list. The reply of opUnused has a line for each entry.
 	OpAccept = post("/v1/lists/{name}/accept", (*call).accept)
 	OpPin    = post("/v1/lists/{name}/pin", (*call).pin)
 	OpUnpin  = post("/v1/lists/{name}/unpin", (*call).unpin)
 	opUnused = get("/v1/lists/{name}/unused", (*call).unused)
 
-	// Of a managed list. OpContent replies with the text, and OpReplace takes it as its body.
+	// About managed lists. The reply of opContent is the text, and OpReplace takes one as its body.
 	OpAdd      = large(post("/v1/lists/{name}/entries", (*call).add), maxEntries)
 	OpRemove   = large(post("/v1/lists/{name}/entries/remove", (*call).remove), maxEntries)
 	opContent  = get("/v1/lists/{name}/content", (*call).content)
@@ -48,7 +50,7 @@ var (
 	OpUndo     = post("/v1/undo", (*call).undo)
 	OpChanges  = get("/v1/changes", (*call).changes)
 
-	// Of the history. opDecisions replies with a line for each decision.
+	// About the history. The reply of opDecisions has a line for each decision.
 	opDecisions = get("/v1/decisions", (*call).find)
 	opTop       = get("/v1/decisions/top", (*call).top)
 	opTotals    = get("/v1/decisions/totals", (*call).totals)
@@ -67,7 +69,7 @@ var (
 	opMetrics = get("/metrics", (*call).metrics)
 )
 
-// operations returns those that the gate has.
+// operations returns the operations that this gate has, in the order in which an error names them.
 func (s *Server) operations() []operation.Of[*call] {
 	all := []operation.Of[*call]{
 		OpStatus, OpHealth, OpGeneration, OpRescan, OpAccept, OpPin, OpUnpin, opUnused,

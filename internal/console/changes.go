@@ -48,19 +48,13 @@ type changeRow struct {
 }
 
 func (x *exchange) changes() error {
-	p := changesPage{Fields: map[string]string{}, Spans: searchSpans, Bound: x.who.Domains != nil}
-	given := x.r.URL.Query()
-	for _, name := range []string{"list", "by", "entry", "since"} {
-		if text := x.query(name); text != "" && len(text) <= longestField {
-			p.Fields[name] = text
-		}
-	}
+	p := changesPage{Fields: x.fields("list", "by", "entry", "since"), Spans: searchSpans, Bound: x.who.Domains != nil}
 	for _, l := range x.console.Config().Lists {
 		if x.who.May(accounts.SeeLists) || l.PerRecipient {
 			p.Lists = append(p.Lists, l.Name)
 		}
 	}
-	q := managed.ChangesQuery{List: p.Fields["list"], By: p.Fields["by"], Entry: p.Fields["entry"], Limit: changesRows, Before: given.Get("before")}
+	q := managed.ChangesQuery{List: p.Fields["list"], By: p.Fields["by"], Entry: p.Fields["entry"], Limit: changesRows, Before: x.r.URL.Query().Get("before")}
 	q.Want = seenBy(x.who)
 	var err error
 	if since := p.Fields["since"]; since != "" {
@@ -107,10 +101,7 @@ func (x *exchange) findChanges(p *changesPage, q managed.ChangesQuery) error {
 		}
 		p.Rows = append(p.Rows, row)
 	}
-	v := url.Values{}
-	for name, text := range p.Fields {
-		v.Set(name, text)
-	}
+	v := fieldValues(p.Fields)
 	if q.Before != "" {
 		p.Newest = mailPath("/changes", v)
 	}

@@ -8,6 +8,7 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -181,16 +182,13 @@ func allRoutes() []route {
 // mux returns the router. A path without a route is 404 with a session, and the login page
 // or 401 without one, so that nobody learns from outside which routes there are.
 func (c *Console) mux() *http.ServeMux {
-	paths := map[string]map[string]http.Handler{}
+	paths := map[string][]route{}
 	for _, r := range c.routes {
-		if paths[r.path] == nil {
-			paths[r.path] = map[string]http.Handler{}
-		}
-		paths[r.path][r.method] = c.serve(r)
+		paths[r.path] = append(paths[r.path], r)
 	}
 	mux := http.NewServeMux()
-	for path, methods := range paths {
-		mux.Handle(path, c.byMethod(path, methods))
+	for path, routes := range paths {
+		mux.Handle(path, c.byMethod(path, routes))
 	}
 	if paths["/"] == nil {
 		mux.Handle("/", c.serve(route{path: "/", may: entered, serve: func(*exchange) error { return errNotFound }}))
@@ -200,31 +198,22 @@ func (c *Console) mux() *http.ServeMux {
 
 // byMethod returns the handler of a path. The patterns of the router have no methods: it would
 // not take "/mail/events" for all methods beside "GET /mail/{id}".
-func (c *Console) byMethod(path string, methods map[string]http.Handler) http.Handler {
-	other := c.serve(route{path: path, may: entered, serve: wrongMethod})
+func (c *Console) byMethod(path string, routes []route) http.Handler {
+	handlers, methods := map[string]http.Handler{}, []string{}
+	for _, r := range routes {
+		handlers[r.method], methods = c.serve(r), append(methods, r.method)
+	}
+	other := c.serve(route{path: path, may: entered, serve: func(x *exchange) error {
+		x.w.Header().Set("Allow", strings.Join(methods, ", "))
+		return failure{http.StatusMethodNotAllowed, "This path does not take " + x.r.Method + "."}
+	}})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		method := r.Method
 		if method == http.MethodHead {
 			method = http.MethodGet
 		}
-		h, ok := methods[method]
-		if !ok {
-			h = other
-		}
-		h.ServeHTTP(w, r)
+		cmp.Or(handlers[method], other).ServeHTTP(w, r)
 	})
-}
-
-// wrongMethod answers a request with a method that the path has no route for.
-func wrongMethod(x *exchange) error {
-	var methods []string
-	for _, r := range x.console.routes {
-		if r.path == x.r.Pattern {
-			methods = append(methods, r.method)
-		}
-	}
-	x.w.Header().Set("Allow", strings.Join(methods, ", "))
-	return failure{http.StatusMethodNotAllowed, "This path does not take " + x.r.Method + "."}
 }
 
 // isAPI reports whether a request is one to the API, whose answers are JSON.

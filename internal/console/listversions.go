@@ -204,17 +204,7 @@ func (x *exchange) rollback() error {
 	if err != nil {
 		return err
 	}
-	if len(version.Files) != 1 {
-		return conflict("This version has %d files, and the list has one.", len(version.Files))
-	}
-	var result managed.Result
-	err = store.ExtractVersion(x.console.Config().State.Dir, l.Name, version.ID, func(_ string, content io.Reader) error {
-		var err error
-		result, err = x.console.Editor.Replace(x.r.Context(), by(x.who), l.Name, managed.Replacement{
-			Command: "rollback", What: "put version " + version.ID + " back", Content: content,
-		}, managed.Options{Why: why})
-		return err
-	})
+	result, err := x.console.Editor.Rollback(x.r.Context(), by(x.who), l.Name, version.ID, managed.Options{Why: why})
 	if err != nil {
 		return err
 	}

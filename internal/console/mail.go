@@ -90,7 +90,7 @@ func (x *exchange) findMail(p *mailPage) error {
 	p.Stands = p.Stands || found.Fault != ""
 	p.Asked = x.asked(&found)
 	p.Rows, p.Reach, p.Incomplete = x.mailRows(found.Decisions), found.Reach, found.Incomplete
-	values := s.values()
+	values := fieldValues(s.Fields)
 	if s.query.Before != "" {
 		p.Newest = mailPath("/mail", values)
 	}

@@ -48,10 +48,21 @@ type mailSearch struct {
 	query decisions.Query
 }
 
-// values returns the fields that are filled in.
-func (s *mailSearch) values() url.Values {
+// fields returns the fields of the URL that are filled in, unless they are too long.
+func (x *exchange) fields(names ...string) map[string]string {
+	filled := map[string]string{}
+	for _, name := range names {
+		if text := x.query(name); text != "" && len(text) <= longestField {
+			filled[name] = text
+		}
+	}
+	return filled
+}
+
+// fieldValues returns fields for a URL.
+func fieldValues(fields map[string]string) url.Values {
 	v := url.Values{}
-	for name, text := range s.Fields {
+	for name, text := range fields {
 		v.Set(name, text)
 	}
 	return v
@@ -69,13 +80,8 @@ func (s *mailSearch) Detailed() bool {
 
 // mailSearch returns the search that the URL describes.
 func (x *exchange) mailSearch() *mailSearch {
-	s := &mailSearch{Fields: map[string]string{}}
+	s := &mailSearch{Fields: x.fields(searchFields...)}
 	given := x.r.URL.Query()
-	for _, name := range searchFields {
-		if text := strings.TrimSpace(given.Get(name)); text != "" && len(text) <= longestField {
-			s.Fields[name] = text
-		}
-	}
 	var err error
 	s.query, s.Note, err = x.console.mailQuery(given, x.who)
 	if err == nil {

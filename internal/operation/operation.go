@@ -19,7 +19,7 @@ type Row struct {
 
 	Summary string
 	Query   []Parameter
-	Answers []Answer // that are no errors; the usual one comes first
+	Answers []Answer // other than errors; the usual one comes first
 
 	Request, Reply any // zero values of their types; a nil Reply can be anything
 }
