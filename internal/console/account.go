@@ -157,18 +157,10 @@ var accountRoutes = []route{
 type accountPage struct {
 	May      []string // what the account may do
 	Limit    time.Duration
-	Sessions []ownSession
-	Others   int // sessions beside this one
+	Sessions []accounts.Session
+	This     string // the ID of this session
 	Done     string
 	Problem  string // with the password
-}
-
-// ownSession is a session of the account.
-type ownSession struct {
-	accounts.Session
-	This bool
-	When string // short, when it began
-	Used string
 }
 
 // accountDone are the notices of the page by the field "done" in its URL.
@@ -188,17 +180,11 @@ func (x *exchange) showAccount(p accountPage) error {
 	p.May = rights(x.who)
 	p.Limit, _ = x.who.Longest()
 	if !x.sso {
-		sessions, err := x.console.Accounts.Sessions(x.who.Name)
-		if err != nil {
+		var err error
+		if p.Sessions, err = x.console.Accounts.Sessions(x.who.Name); err != nil {
 			return err
 		}
-		for _, s := range sessions {
-			this := s.ID == x.session.ID
-			p.Sessions = append(p.Sessions, ownSession{s, this, shortTime(s.Began, x.console.Now()), shortTime(s.Seen, x.console.Now())})
-			if !this {
-				p.Others++
-			}
-		}
+		p.This = x.session.ID
 	}
 	return x.render("account", view{Title: "Your account", Nav: "/account", Data: p})
 }

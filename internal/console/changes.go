@@ -40,11 +40,9 @@ type changesPage struct {
 // changeRow is a change in the table.
 type changeRow struct {
 	managed.Change
-	Words      string
-	When       string // short
-	UndoneWhen string
-	Undo       string // the path of the question; "" if the account may not undo it
-	UndoAll    string // the same for all that the command changed, if that is more
+	Words   string
+	Undo    string // the path of the question; "" if the account may not undo it
+	UndoAll string // the same for all that the command changed, if that is more
 }
 
 func (x *exchange) changes() error {
@@ -86,10 +84,7 @@ func (x *exchange) findChanges(p *changesPage, q managed.ChangesQuery) error {
 	}
 	p.Incomplete = found.Incomplete
 	for _, c := range found.Changes {
-		row := changeRow{Change: c, Words: changeWords(&c), When: shortTime(c.Time, x.console.Now())}
-		if c.Undone != nil {
-			row.UndoneWhen = shortTime(c.Undone.Time, x.console.Now())
-		}
+		row := changeRow{Change: c, Words: changeWords(&c)}
 		if x.undoable(&c) == nil {
 			all := c
 			if all.ID, all.For = c.CommandID, ""; all.ID != "" && all.ID != c.ID && x.undoable(&all) == nil {

@@ -41,9 +41,9 @@ type entryForm struct {
 	Why    string
 
 	Allow   bool
-	Whats   []choice
-	Whoms   []choice
-	Untils  []choice
+	Whats   []option
+	Whoms   []option
+	Untils  []option
 	Lists   []config.List // that the entry can go to
 	Missing string        // the lines of config.toml that make a list for the entry
 

@@ -2,9 +2,7 @@ package console
 
 import (
 	"context"
-	"maps"
 	"net/url"
-	"slices"
 	"time"
 
 	"spamgate/internal/accounts"
@@ -30,8 +28,7 @@ const (
 
 // fleetPage is what the page about the fleet shows.
 type fleetPage struct {
-	Off     bool
-	Seconds int // until it loads again
+	Off bool
 
 	Well    bool         // nothing is wrong
 	Notes   []string     // what is worth knowing all the same
@@ -51,7 +48,7 @@ type fleetList struct {
 }
 
 func (x *exchange) fleet() error {
-	p := fleetPage{Off: !x.console.inFleet(), Seconds: int(fleetRefresh.Seconds())}
+	p := fleetPage{Off: !x.console.inFleet()}
 	if !p.Off {
 		x.fillFleet(&p)
 	}
@@ -176,23 +173,16 @@ const usualDecisions = 100
 type asked struct {
 	Gates    []string
 	Missing  []string
-	Failed   []failedGate
-	NotAsked string // why no other gate was asked
+	Failed   map[string]string // why gates could not answer
+	NotAsked string            // why no other gate was asked
 }
-
-// failedGate is a gate that could not answer.
-type failedGate struct{ Name, Why string }
 
 // asked returns who has answered a search; nil if it was one of this gate alone.
 func (x *exchange) asked(page *fleetsearch.Page) *asked {
-	a := &asked{Gates: page.Gates, Missing: page.Missing, NotAsked: page.FleetError}
-	for _, name := range slices.Sorted(maps.Keys(page.Errors)) {
-		a.Failed = append(a.Failed, failedGate{name, page.Errors[name]})
-	}
-	if len(a.Gates) == 0 && page.Whole() {
+	if len(page.Gates) == 0 && page.Whole() {
 		return nil
 	}
-	return a
+	return &asked{page.Gates, page.Missing, page.Errors, page.FleetError}
 }
 
 // Named returns the gates that answered, if these are few enough to be named.

@@ -21,16 +21,12 @@ import (
 // versionsView is what the page of a list's versions shows.
 type versionsView struct {
 	listTab
-	Versions []versionRow
-	History  int64 // [state] history
-	Restore  bool  // the account may put a version back: the list is managed
-	MayPin   bool
-}
-
-// versionRow is a version of a list.
-type versionRow struct {
-	store.VersionInfo
-	Live, Pinned bool
+	Versions  []store.VersionInfo
+	Live      string // the sum of the version that serves
+	PinnedSum string // that of the pinned one; "" for none
+	History   int64  // [state] history
+	Restore   bool   // the account may put a version back: the list is managed
+	MayPin    bool
 }
 
 func (x *exchange) versions() error {
@@ -41,16 +37,15 @@ func (x *exchange) versions() error {
 	c := x.console.Config()
 	v := versionsView{listTab: tab, History: c.State.History, MayPin: x.who.May(accounts.Pin)}
 	v.Restore = v.Managed && x.who.May(accounts.Rollback)
-	all, err := store.Versions(c.State.Dir, v.Name)
-	if err != nil {
+	if v.Versions, err = store.Versions(c.State.Dir, v.Name); err != nil {
 		return err
 	}
 	stats, err := report.FindStats(x.console.Set(), v.Name)
 	if err != nil {
 		return err
 	}
-	for _, one := range all {
-		v.Versions = append(v.Versions, versionRow{one, one.Sum == stats.Sum, v.Pinned != nil && v.Pinned.SHA256 == one.Sum})
+	if v.Live = stats.Sum; v.Pinned != nil {
+		v.PinnedSum = v.Pinned.SHA256
 	}
 	return x.render("versions", view{Title: "Versions of " + v.Name, Nav: "/lists", Data: v})
 }

@@ -19,8 +19,7 @@ const nowRefresh = time.Minute
 
 // nowPage is what the page Now shows.
 type nowPage struct {
-	Done    *notice
-	Seconds int // until it loads again
+	Done *notice
 
 	Span  span
 	Spans []span
@@ -55,7 +54,7 @@ type nowList struct {
 }
 
 func (x *exchange) now() error {
-	p := nowPage{Seconds: int(nowRefresh.Seconds()), Spans: spans, Span: spans[1]}
+	p := nowPage{Spans: spans, Span: spans[1]}
 	for _, s := range spans {
 		if s.Name == x.query("range") {
 			p.Span = s

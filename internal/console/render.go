@@ -76,21 +76,11 @@ type pages map[string]*template.Template
 
 // parsePages parses the templates: each page with the layout and the shared parts.
 func parsePages() (pages, error) {
-	files, err := fs.Glob(pageFiles, "pages/*.html")
+	shared, err := template.New("").Funcs(functions).ParseFS(pageFiles, "pages/_*.html")
 	if err != nil {
 		return nil, err
 	}
-	shared := template.New("").Funcs(functions)
-	var own []string
-	for _, f := range files {
-		if strings.HasPrefix(path.Base(f), "_") {
-			if shared, err = shared.ParseFS(pageFiles, f); err != nil {
-				return nil, err
-			}
-			continue
-		}
-		own = append(own, f)
-	}
+	own, err := fs.Glob(pageFiles, "pages/[^_]*.html")
 	all := pages{}
 	for _, f := range own {
 		t, err := shared.Clone()
@@ -102,7 +92,7 @@ func parsePages() (pages, error) {
 		}
 		all[strings.TrimSuffix(path.Base(f), ".html")] = t
 	}
-	return all, nil
+	return all, err
 }
 
 // functions are what templates may call.
@@ -110,6 +100,7 @@ var functions = template.FuncMap{
 	"asset":  asset,
 	"number": func(n any) string { return number(n) },
 	"time":   func(t time.Time) string { return t.Local().Format("2006-01-02 15:04:05") },
+	"short":  shortTime,
 	"day":    func(t time.Time) string { return t.Local().Format("2006-01-02") },
 	"iso":    func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
 	"zone":   func(t time.Time) string { return t.Local().Format("MST -07:00") },
