@@ -26,7 +26,7 @@ func (x *exchange) home() error {
 	}
 	for _, p := range navigation {
 		if x.who.MaySome(p.may) {
-			return x.redirect(p.path)
+			return x.redirect(p.Path)
 		}
 	}
 	return errForbidden

@@ -25,7 +25,7 @@ type nowPage struct {
 	Spans []span
 
 	Series  *series // nil: there is no history
-	Figures []figure
+	Figures []kind
 
 	Health   *admin.Health // nil: it is being checked
 	Problems []string
@@ -34,12 +34,6 @@ type nowPage struct {
 	Lists    []nowList
 	History  *decisions.Stats
 	Reach    *time.Time // of the history; nil: it is empty
-}
-
-// figure is a number with the search behind it.
-type figure struct {
-	kind
-	Path string
 }
 
 // nowList is a list in short.
@@ -100,7 +94,8 @@ func (x *exchange) fillSeries(p *nowPage) error {
 	}
 	for _, k := range p.Series.Kinds {
 		if k.Sum > 0 || k.Action == "accept" || k.Action == "reject" || k.Action == "defer" {
-			p.Figures = append(p.Figures, figure{k, x.ownMail("action", k.Action, p.Span)})
+			k.Path = x.ownMail("action", k.Action, p.Span)
+			p.Figures = append(p.Figures, k)
 		}
 	}
 	return nil

@@ -32,7 +32,7 @@ var staticFiles embed.FS
 
 // navItem is a page that the navigation names.
 type navItem struct {
-	path, name string
+	Path, Name string
 	may        accounts.Action
 }
 
@@ -59,16 +59,10 @@ type view struct {
 	// Set by render.
 	Who     accounts.Account
 	SSO     bool
-	Links   []link
+	Links   []navItem
 	Host    string
 	Version string
 	Now     time.Time
-}
-
-// link is a link in the navigation.
-type link struct {
-	Path, Name string
-	Here       bool
 }
 
 // pages are the parsed templates by name.
@@ -133,8 +127,8 @@ func number(n any) string {
 func (x *exchange) render(name string, v view) error {
 	v.Who, v.SSO, v.Host, v.Version, v.Now = x.who, x.sso, x.console.Config().Hostname, version.Number, x.console.Now()
 	for _, n := range navigation {
-		if x.who.Name != "" && x.who.MaySome(n.may) && (n.path != fleetPath || x.console.inFleet()) {
-			v.Links = append(v.Links, link{n.path, n.name, n.path == v.Nav})
+		if x.who.Name != "" && x.who.MaySome(n.may) && (n.Path != fleetPath || x.console.inFleet()) {
+			v.Links = append(v.Links, n)
 		}
 	}
 	return x.show(name, v)

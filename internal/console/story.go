@@ -280,24 +280,17 @@ func (x *exchange) asksOthers() bool {
 // present returns what would happen now to a sender.
 func (x *exchange) present(q check.Question) presentVerdict {
 	v := presentVerdict{Address: q.Address}
-	print := func() (*check.Answer, string, error) {
-		answer, err := x.console.Check.Address(x.r.Context(), q)
-		if err != nil {
-			return nil, "", err
-		}
-		var text strings.Builder
-		answer.Print(&text)
-		return answer, text.String(), nil
-	}
-	answer, said, err := print()
+	answer, err := x.console.Check.Address(x.r.Context(), q)
 	if err == nil {
-		v.Outcome, v.Text = actionOutcomes[answer.Action.String()], said
+		v.Outcome, v.Text = actionOutcomes[answer.Action.String()], printed(answer)
 		q.Trace = true
-		_, v.Trace, err = print()
+		answer, err = x.console.Check.Address(x.r.Context(), q)
 	}
 	if err != nil {
 		v.Problem = err.Error()
+		return v
 	}
+	v.Trace = printed(answer)
 	return v
 }
 

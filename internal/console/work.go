@@ -16,20 +16,16 @@ import (
 // work is a computation that takes too long for a page, such as the comparison of long lists.
 // It is begun by a form; the page shows its state, and then its result.
 type work struct {
-	began, ended time.Time // ended is zero while it runs
+	Began, Ended time.Time // Ended is zero while it runs
 	result       any
 	err          error
 }
 
 // Done reports whether the work has ended.
-func (w *work) Done() bool { return w != nil && !w.ended.IsZero() }
+func (w *work) Done() bool { return w != nil && !w.Ended.IsZero() }
 
 // Runs reports whether the work goes on.
-func (w *work) Runs() bool { return w != nil && w.ended.IsZero() }
-
-// Began and Ended return when.
-func (w *work) Began() time.Time { return w.began }
-func (w *work) Ended() time.Time { return w.ended }
+func (w *work) Runs() bool { return w != nil && w.Ended.IsZero() }
 
 // resultOf returns what a work has computed, or why it could not; neither while it runs.
 func resultOf[T any](w *work) (result T, why string) {
@@ -80,9 +76,9 @@ func (s *works) begin(ctx context.Context, key string, now func() time.Time, do 
 		s.all = map[string]*work{}
 	}
 	for len(s.all) >= maxWork {
-		delete(s.all, slices.MinFunc(slices.Collect(maps.Keys(s.all)), func(a, b string) int { return s.all[a].began.Compare(s.all[b].began) }))
+		delete(s.all, slices.MinFunc(slices.Collect(maps.Keys(s.all)), func(a, b string) int { return s.all[a].Began.Compare(s.all[b].Began) }))
 	}
-	w := &work{began: now()}
+	w := &work{Began: now()}
 	s.all[key], s.busy = w, true
 	go func() {
 		ctx, stop := context.WithTimeout(ctx, workTime)
@@ -90,7 +86,7 @@ func (s *works) begin(ctx context.Context, key string, now func() time.Time, do 
 		result, err := recovered(ctx, do)
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		w.result, w.err, w.ended, s.busy = result, err, now(), false
+		w.result, w.err, w.Ended, s.busy = result, err, now(), false
 	}()
 	return nil
 }
@@ -113,9 +109,9 @@ func (x *exchange) work(key string, entries int, do func(context.Context) (any, 
 	if entries > inline {
 		return x.console.works.get(key)
 	}
-	w := &work{began: x.console.Now()}
+	w := &work{Began: x.console.Now()}
 	w.result, w.err = do(x.r.Context())
-	w.ended = x.console.Now()
+	w.Ended = x.console.Now()
 	return w
 }
 
@@ -243,16 +239,14 @@ func (p *places) enter(name string) (leave func(), ok bool) {
 	}
 	p.taken[name]++
 	p.sum++
-	return func() { p.leave(name) }, true
-}
-
-func (p *places) leave(name string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.sum--
-	if p.taken[name]--; p.taken[name] == 0 {
-		delete(p.taken, name)
-	}
+	return func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.sum--
+		if p.taken[name]--; p.taken[name] == 0 {
+			delete(p.taken, name)
+		}
+	}, true
 }
 
 // oncePerSecond bounds how often something is done.
