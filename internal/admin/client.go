@@ -134,25 +134,21 @@ func send[Request, Reply any](ctx context.Context, c *Client, op *operation.Oper
 }
 
 // Content copies the text of a managed list to w.
-func (c *Client) Content(ctx context.Context, list string, w io.Writer) error {
+func (c *Client) Content(ctx context.Context, list string, w io.Writer) (err error) {
+	var content io.ReadCloser
 	if c.direct != nil {
-		content, err := c.direct.options.Editor.Open(list)
-		if err != nil {
-			return err
-		}
-		defer content.Close()
-		_, err = io.Copy(w, content)
-		return err
+		content, err = c.direct.options.Editor.Open(list)
+	} else {
+		content, err = send(ctx, c, opContent, None{}, list)
 	}
-	content, err := send(ctx, c, opContent, None{}, list)
 	if err != nil {
 		return err
 	}
 	defer content.Close()
-	if _, err := io.Copy(w, content); err != nil {
-		return incomplete(err)
+	if _, err = io.Copy(w, content); err != nil && c.direct == nil {
+		err = incomplete(err)
 	}
-	return nil
+	return err
 }
 
 // failure returns why a request failed, without the URL. If the gate has ended

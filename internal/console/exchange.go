@@ -42,8 +42,6 @@ func (x *exchange) form(name string) string { return strings.TrimSpace(x.r.PostF
 // query returns the value of a field in the URL, without space around it.
 func (x *exchange) query(name string) string { return strings.TrimSpace(x.r.URL.Query().Get(name)) }
 
-func escapeQuery(s string) string { return url.QueryEscape(s) }
-
 // localPath returns a path of the console, and "/" for anything that could lead elsewhere.
 func localPath(to string) string {
 	u, err := url.Parse(to)

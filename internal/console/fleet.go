@@ -169,28 +169,12 @@ func (x *exchange) findFleet(ctx context.Context, q decisions.Query, gate string
 // usualDecisions is how many decisions a page has if a request does not say it.
 const usualDecisions = 100
 
-// asked says which gates a search has asked.
-type asked struct {
-	Gates    []string
-	Missing  []string
-	Failed   map[string]string // why gates could not answer
-	NotAsked string            // why no other gate was asked
-}
-
-// asked returns who has answered a search; nil if it was one of this gate alone.
-func (x *exchange) asked(page *fleetsearch.Page) *asked {
+// asked returns a page that says which gates have answered; nil if this gate alone was searched.
+func asked(page *fleetsearch.Page) *fleetsearch.Page {
 	if len(page.Gates) == 0 && page.Whole() {
 		return nil
 	}
-	return &asked{page.Gates, page.Missing, page.Errors, page.FleetError}
-}
-
-// Named returns the gates that answered, if these are few enough to be named.
-func (a *asked) Named() []string {
-	if len(a.Gates) > 10 {
-		return nil
-	}
-	return a.Gates
+	return page
 }
 
 // messagePath returns the path of the page of a message that a gate had; "" for this one.

@@ -259,7 +259,7 @@ func (x *exchange) turnAway() {
 	case x.r.Method == http.MethodGet && x.r.Header.Get("Sec-Fetch-Site") == "cross-site":
 		x.show("again", view{Title: "One moment"})
 	case x.r.Method == http.MethodGet || x.r.Method == http.MethodHead:
-		http.Redirect(x.w, x.r, "/login?to="+escapeQuery(x.r.URL.RequestURI()), http.StatusSeeOther)
+		http.Redirect(x.w, x.r, "/login?to="+url.QueryEscape(x.r.URL.RequestURI()), http.StatusSeeOther)
 	default:
 		x.fail(failure{http.StatusUnauthorized, "Your session has ended. Log in and try again."})
 	}

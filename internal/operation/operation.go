@@ -15,7 +15,7 @@ type Row struct {
 	Name         string // in docs/openapi.json
 	Method, Path string
 	May          accounts.Action // what an account must be allowed to do, if only for its own recipients
-	Limit        int64           // of the request's body, in bytes; 0: the usual one of the server
+	Limit        int64           // of the request's body, in bytes; 0: none
 
 	Summary string
 	Query   []Parameter
