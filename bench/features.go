@@ -93,7 +93,7 @@ func (t target) joined(ctx context.Context) error {
 		return err
 	}
 	for {
-		f, err := client.Fleet(ctx)
+		f, err := admin.Call(ctx, client, admin.OpFleet, admin.None{})
 		if err == nil && f.State == admin.FleetConnected && len(f.Lists) == 1 && f.Lists[0].Sequence > 0 {
 			return nil
 		}
@@ -127,7 +127,7 @@ func (t target) rows(ctx context.Context) (rows, error) {
 	if err != nil {
 		return rows{}, err
 	}
-	status, err := client.Status(ctx)
+	status, err := admin.Call(ctx, client, admin.OpStatus, admin.None{})
 	if err != nil {
 		return rows{}, err
 	}

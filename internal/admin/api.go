@@ -1,6 +1,9 @@
 package admin
 
 import (
+	"encoding/json"
+	"math"
+	"os"
 	"time"
 
 	"spamgate/internal/managed"
@@ -301,15 +304,22 @@ type Failed struct {
 	Pinned bool `json:"pinned,omitempty"`
 }
 
+// Caller is what a command says of who runs it.
+type Caller struct {
+	SudoUser string `json:"sudo_user,omitempty"` // the user before sudo
+}
+
+// fill sets what is true of this process.
+func (c *Caller) fill() { c.SudoUser = os.Getenv("SUDO_USER") }
+
 // AcceptRequest asks the gate to accept content of a list that looks wrong.
 type AcceptRequest struct {
 	// SHA256 is the blocklist.ContentSum of the content, which need not be on disk
 	// yet. Empty: the held content.
 	SHA256 string `json:"sha256,omitempty"`
 
-	// Why and SudoUser, the user before sudo, are for the log.
-	Why      string `json:"why,omitempty"`
-	SudoUser string `json:"sudo_user,omitempty"`
+	Why string `json:"why,omitempty"` // for the log
+	Caller
 }
 
 // Accepted is the result of an AcceptRequest.
@@ -326,15 +336,14 @@ type PinRequest struct {
 	SHA256  string `json:"sha256,omitempty"`
 	Entries int    `json:"entries,omitempty"`
 
-	// Why and SudoUser, the user before sudo, are for the log.
-	Why      string `json:"why,omitempty"`
-	SudoUser string `json:"sudo_user,omitempty"`
+	Why string `json:"why,omitempty"` // for the log
+	Caller
 }
 
 // UnpinRequest asks the gate to unpin a list.
 type UnpinRequest struct {
-	Why      string `json:"why,omitempty"`
-	SudoUser string `json:"sudo_user,omitempty"`
+	Why string `json:"why,omitempty"`
+	Caller
 }
 
 // PinResult is the result of a PinRequest or an UnpinRequest.
@@ -381,28 +390,28 @@ type UnusedEnd struct {
 type AddRequest struct {
 	Entries []managed.NewEntry `json:"entries"`
 	managed.Options
-	SudoUser string `json:"sudo_user,omitempty"` // the user before sudo
+	Caller
 }
 
 // RemoveRequest asks the gate to remove entries from a managed list.
 type RemoveRequest struct {
 	Entries []managed.Name `json:"entries"`
 	managed.Options
-	SudoUser string `json:"sudo_user,omitempty"`
+	Caller
 }
 
 // RollbackRequest asks the gate to put a version of a managed list back.
 type RollbackRequest struct {
 	Version string `json:"version"`
 	managed.Options
-	SudoUser string `json:"sudo_user,omitempty"`
+	Caller
 }
 
 // UndoRequest asks the gate to undo a change of a managed list.
 type UndoRequest struct {
 	Change string `json:"change"` // its ID
 	managed.Options
-	SudoUser string `json:"sudo_user,omitempty"`
+	Caller
 }
 
 // MaxHandover is the longest time that a handover may take.
@@ -442,4 +451,25 @@ type AuditRecord struct {
 	File     string `json:"file,omitempty"`
 	What     string `json:"what"`
 	Why      string `json:"why,omitempty"`
+}
+
+// Rate is a false positive rate. In JSON it is null if it cannot be predicted, which is
+// not a number (NaN) in Go.
+type Rate float64
+
+// MarshalJSON implements [json.Marshaler].
+func (r Rate) MarshalJSON() ([]byte, error) {
+	if math.IsNaN(float64(r)) {
+		return []byte("null"), nil
+	}
+	return json.Marshal(float64(r))
+}
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (r *Rate) UnmarshalJSON(text []byte) error {
+	if string(text) == "null" {
+		*r = Rate(math.NaN())
+		return nil
+	}
+	return json.Unmarshal(text, (*float64)(r))
 }

@@ -8,14 +8,16 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/url"
-	"os"
 	"strings"
 	"syscall"
 	"time"
 
+	"spamgate/internal/managed"
+	"spamgate/internal/operation"
 	"spamgate/internal/unixsocket"
 )
 
@@ -23,6 +25,8 @@ import (
 type Client struct {
 	http *http.Client
 	path string
+
+	direct *Server // does the operations in this process; see Direct
 }
 
 // dialTimeout bounds connecting. A request may take longer.
@@ -75,132 +79,46 @@ func dialSocket(ctx context.Context, path string) (net.Conn, error) {
 // Close closes the connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// Status returns the state of the gate.
-func (c *Client) Status(ctx context.Context) (s Status, err error) {
-	return s, c.call(ctx, http.MethodGet, "/v1/status", nil, &s)
+// Direct returns a client without a gate: this process does the edits that it asks for.
+func Direct(e *managed.Editor) *Client {
+	return &Client{direct: &Server{options: Options{Editor: e}, log: slog.New(slog.DiscardHandler)}}
 }
 
-// Generation returns the number of the lists' state.
-func (c *Client) Generation(ctx context.Context) (uint64, error) {
-	var g Generation
-	return g.Generation, c.call(ctx, http.MethodGet, "/v1/generation", nil, &g)
-}
-
-// Rescan makes the gate check all list files, and waits until changes are live.
-func (c *Client) Rescan(ctx context.Context) (r Rescanned, err error) {
-	return r, c.call(ctx, http.MethodPost, "/v1/rescan", struct{}{}, &r)
-}
-
-// Accept makes the gate accept content of a list that looks wrong: that with the sum
-// sha256 (blocklist.ContentSum), or, if it is empty, the held content.
-func (c *Client) Accept(ctx context.Context, list, sha256, why string) (a Accepted, err error) {
-	return a, c.call(ctx, http.MethodPost, "/v1/lists/"+url.PathEscape(list)+"/accept", AcceptRequest{SHA256: sha256, Why: why, SudoUser: os.Getenv("SUDO_USER")}, &a)
-}
-
-// Pin makes the gate pin a list: at the version with the sum sha256, which has so many
-// entries, or, if it is empty, at the live version.
-func (c *Client) Pin(ctx context.Context, list, sha256 string, entries int, why string) (r PinResult, err error) {
-	return r, c.call(ctx, http.MethodPost, "/v1/lists/"+url.PathEscape(list)+"/pin", PinRequest{SHA256: sha256, Entries: entries, Why: why, SudoUser: os.Getenv("SUDO_USER")}, &r)
-}
-
-// Unpin makes the gate unpin a list.
-func (c *Client) Unpin(ctx context.Context, list, why string) (r PinResult, err error) {
-	return r, c.call(ctx, http.MethodPost, "/v1/lists/"+url.PathEscape(list)+"/unpin", UnpinRequest{Why: why, SudoUser: os.Getenv("SUDO_USER")}, &r)
-}
-
-// Audit makes the gate write to the audit log.
-func (c *Client) Audit(ctx context.Context, r AuditRecord) error {
-	return c.call(ctx, http.MethodPost, "/v1/audit", r, &struct{}{})
-}
-
-// Handover makes the gate hand over to a new process, and waits until that serves. The
-// timeout 0 is the gate's default.
-func (c *Client) Handover(ctx context.Context, timeout time.Duration) (r HandedOver, err error) {
-	return r, c.call(ctx, http.MethodPost, "/v1/handover", HandoverRequest{timeout.Seconds()}, &r)
-}
-
-// Metrics copies the metrics for Prometheus to w.
-func (c *Client) Metrics(ctx context.Context, w io.Writer) error {
-	response, err := c.send(ctx, http.MethodGet, "/metrics", nil)
+// Call has the gate do an operation, and returns its reply. An operation on a list takes its name.
+func Call[Request, Reply any](ctx context.Context, c *Client, op *operation.Operation[*call, Request, Reply], request Request, list ...string) (result Reply, err error) {
+	if c.direct != nil {
+		return op.Do(&call{Server: c.direct, ctx: ctx, list: strings.Join(list, "")}, request)
+	}
+	response, err := send(ctx, c, op, request, list...)
 	if err != nil {
-		return err
+		return result, err
 	}
-	defer response.Body.Close()
-	_, err = io.Copy(w, response.Body)
-	return err
+	defer response.Close()
+	if err := response.lines.Decode(&result); err != nil {
+		return result, fmt.Errorf("asking the gate at %s: invalid response: %w", c.path, err)
+	}
+	return result, nil
 }
 
-// Unused lists the entries of a list without matches since a day, see [Gate]. It calls begin
-// once, then each for every entry, and stops at their first error.
-func (c *Client) Unused(ctx context.Context, list string, since time.Time, here bool, begin func(UnusedHeader) error, each func(UnusedEntry) error) (end UnusedEnd, err error) {
-	path := "/v1/lists/" + url.PathEscape(list) + "/unused?since=" + since.UTC().Format(Day)
-	if here {
-		path += "&here=true"
+// send sends the request of an operation, and returns a response with status 200.
+func send[Request, Reply any](ctx context.Context, c *Client, op *operation.Operation[*call, Request, Reply], request Request, list ...string) (*reply, error) {
+	if q, ok := any(&request).(interface{ fill() }); ok {
+		q.fill()
 	}
-	response, err := c.send(ctx, http.MethodGet, path, nil)
-	if err != nil {
-		return end, err
-	}
-	defer response.Body.Close()
-	lines := json.NewDecoder(response.Body)
-	var header UnusedHeader
-	if err := lines.Decode(&header); err != nil {
-		return end, incomplete(err)
-	}
-	if err := begin(header); err != nil {
-		return end, err
-	}
-	for {
-		var line struct {
-			UnusedEntry
-			UnusedEnd
-		}
-		if err := lines.Decode(&line); err != nil {
-			return end, incomplete(err)
-		}
-		if line.End {
-			if line.Error != "" {
-				return line.UnusedEnd, errors.New(line.Error)
-			}
-			return line.UnusedEnd, nil
-		}
-		if err := each(line.UnusedEntry); err != nil {
-			return end, err
-		}
-	}
-}
-
-func incomplete(err error) error { return fmt.Errorf("the gate's response is incomplete: %w", err) }
-
-// call sends a request and decodes the response.
-func (c *Client) call(ctx context.Context, method, path string, request, result any) error {
-	response, err := c.send(ctx, method, path, request)
-	if err != nil {
-		return err
-	}
-	defer response.Body.Close()
-	if err := json.NewDecoder(response.Body).Decode(result); err != nil {
-		return fmt.Errorf("asking the gate at %s: invalid response: %w", c.path, err)
-	}
-	return nil
-}
-
-// send sends a request, and returns a response with status 200.
-func (c *Client) send(ctx context.Context, method, path string, request any) (*http.Response, error) {
+	to := "http://gate" + strings.Replace(op.Path, "{name}", url.PathEscape(strings.Join(list, "")), 1)
 	var body io.Reader
-	if request != nil {
+	if q, ok := any(&request).(coded); ok {
+		var query url.Values
+		query, body = q.encode()
+		to += "?" + query.Encode()
+	} else if op.Method == http.MethodPost {
 		text, err := json.Marshal(request)
 		if err != nil {
 			return nil, err
 		}
 		body = bytes.NewReader(text)
 	}
-	return c.sendBody(ctx, method, path, body)
-}
-
-// sendBody sends a request with a body, and returns a response with status 200.
-func (c *Client) sendBody(ctx context.Context, method, path string, body io.Reader) (*http.Response, error) {
-	r, err := http.NewRequestWithContext(ctx, method, "http://gate"+path, body)
+	r, err := http.NewRequestWithContext(ctx, op.Method, to, body)
 	if err != nil {
 		return nil, err
 	}
@@ -209,10 +127,28 @@ func (c *Client) sendBody(ctx context.Context, method, path string, body io.Read
 		return nil, fmt.Errorf("asking the gate at %s: %w", c.path, failure(err))
 	}
 	if response.StatusCode == http.StatusOK {
-		return response, nil
+		return &reply{response.Body, json.NewDecoder(response.Body)}, nil
 	}
 	defer response.Body.Close()
 	return nil, errorIn(response)
+}
+
+// Content copies the text of a managed list to w.
+func (c *Client) Content(ctx context.Context, list string, w io.Writer) (err error) {
+	var content io.ReadCloser
+	if c.direct != nil {
+		content, err = c.direct.options.Editor.Open(list)
+	} else {
+		content, err = send(ctx, c, opContent, None{}, list)
+	}
+	if err != nil {
+		return err
+	}
+	defer content.Close()
+	if _, err = io.Copy(w, content); err != nil && c.direct == nil {
+		err = incomplete(err)
+	}
+	return err
 }
 
 // failure returns why a request failed, without the URL. If the gate has ended

@@ -1,21 +1,21 @@
 package admin
 
 import (
-	"bufio"
+	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
+	"io"
 	"net/url"
 	"slices"
 	"strings"
 	"time"
 
 	"spamgate/internal/decisions"
+	"spamgate/internal/fleetsearch"
 )
 
-// This file serves the history of decisions, and asks for it.
+// This file has the history of decisions, at both ends of the socket.
 
 // History is the history of decisions: a *decisions.Reader, or one that knows what is not
 // committed yet.
@@ -57,35 +57,56 @@ type DecisionTotals struct {
 	Totals []decisions.Total `json:"totals"`
 }
 
-const pathDecisions = "/v1/decisions"
+// The fields of a search beside those of a decisions.Query: all decisions that match, a kind of
+// ranking, the only gate of the fleet that is to be asked.
+const (
+	paramAll  = "all"
+	paramKind = "kind"
+	paramGate = "gate"
+)
 
-// paramAll asks for all decisions that match.
-const paramAll = "all"
+// search is a request to search the history: the fields of its URL.
+type search struct{ url.Values }
+
+func (s *search) encode() (url.Values, io.Reader) { return s.Values, nil }
+
+func (s *search) decode(c *call) error {
+	s.Values = c.r.URL.Query()
+	return nil
+}
+
+// take returns a field that is not one of a decisions.Query, and removes it.
+func (s search) take(name string) string {
+	defer s.Del(name)
+	return s.Get(name)
+}
+
+// query returns the query that the fields describe.
+func (s search) query() (decisions.Query, error) {
+	q, err := decisions.ParseQuery(s.Values)
+	if err != nil {
+		err = fmt.Errorf("%w: %w", ErrRequest, err)
+	}
+	return q, err
+}
 
 // find responds with a page of decisions, or with all of them, one at a time.
-func (s *Server) find(w http.ResponseWriter, r *http.Request) {
-	v := r.URL.Query()
-	all := v.Has(paramAll)
-	v.Del(paramAll)
-	q, err := decisions.ParseQuery(v)
+func (c *call) find(s search) (None, error) {
+	all := s.Has(paramAll)
+	s.take(paramAll)
+	q, err := s.query()
 	if err != nil {
-		s.refuse(w, fmt.Errorf("%w: %w", ErrRequest, err))
-		return
+		return None{}, err
 	}
 	first := q
 	if all {
 		first.Limit = 1
 	}
-	page, err := s.options.History.Find(r.Context(), first)
+	page, err := c.options.History.Find(c.ctx, first)
 	if err != nil {
-		s.refuse(w, err)
-		return
+		return None{}, err
 	}
-	w.Header().Set("Content-Type", "application/jsonl")
-	w.Header().Set("Cache-Control", "no-store")
-	l := lineWriter{w: w, control: http.NewResponseController(w), out: bufio.NewWriterSize(w, 32<<10)}
-	l.json = json.NewEncoder(l.out)
-	l.json.SetEscapeHTML(false)
+	l := c.lines()
 	header := DecisionsHeader{Reach: page.Reach, Fault: page.Fault}
 	if !all {
 		header.Next, header.Incomplete = page.Next, page.Incomplete
@@ -96,76 +117,53 @@ func (s *Server) find(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case err != nil:
 	case all:
-		err = s.options.History.Each(r.Context(), q, func(d decisions.Decision) error { return l.line(d) })
+		err = c.options.History.Each(c.ctx, q, func(d decisions.Decision) error { return l.line(d) })
 	default:
-		for i := range page.Decisions {
-			if err = l.line(page.Decisions[i]); err != nil {
-				break
-			}
+		for i := 0; i < len(page.Decisions) && err == nil; i++ {
+			err = l.line(page.Decisions[i])
 		}
 	}
 	end := DecisionsEnd{End: true}
 	if err != nil {
 		end.Error = err.Error()
 	}
-	if l.line(end) == nil {
-		_ = l.out.Flush() // the caller may be gone
-	}
+	l.end(end)
+	return None{}, nil
 }
 
-// top responds with the most frequent names.
-func (s *Server) top(w http.ResponseWriter, r *http.Request) {
-	v := r.URL.Query()
-	kind := v.Get("kind")
-	v.Del("kind")
-	q, err := decisions.ParseQuery(v)
+// top replies with the most frequent names.
+func (c *call) top(s search) (t TopDecisions, err error) {
+	kind := s.take(paramKind)
+	q, err := s.query()
 	if kinds := []string{decisions.TopSenders, decisions.TopDomains, decisions.TopLists, decisions.TopClients}; err == nil && !slices.Contains(kinds, kind) {
-		err = fmt.Errorf("kind=%q: use %s", kind, strings.Join(kinds, ", "))
+		err = fmt.Errorf("%w: kind=%q: use %s", ErrRequest, kind, strings.Join(kinds, ", "))
 	}
 	if err != nil {
-		s.refuse(w, fmt.Errorf("%w: %w", ErrRequest, err))
-		return
+		return t, err
 	}
-	var t TopDecisions
-	t.Ranked, err = s.options.History.Top(r.Context(), kind, q.Since, q.Limit, q)
-	if err == nil {
-		t.Reach, err = reach(r.Context(), s.options.History)
+	if t.Ranked, err = c.options.History.Top(c.ctx, kind, q.Since, q.Limit, q); err != nil {
+		return t, err
 	}
-	if err != nil {
-		s.refuse(w, err)
-		return
-	}
-	answer(w, http.StatusOK, t)
+	oldest, err := c.options.History.Find(c.ctx, decisions.Query{Limit: 1})
+	t.Reach = oldest.Reach
+	return t, err
 }
 
-// reach returns the time of the oldest decision, or nil.
-func reach(ctx context.Context, h History) (*time.Time, error) {
-	page, err := h.Find(ctx, decisions.Query{Limit: 1})
-	return page.Reach, err
-}
-
-// totals responds with the numbers of decisions.
-func (s *Server) totals(w http.ResponseWriter, r *http.Request) {
-	v := r.URL.Query()
-	q, err := decisions.ParseQuery(v)
-	for name := range v {
+// totals replies with the numbers of decisions.
+func (c *call) totals(s search) (t DecisionTotals, err error) {
+	q, err := s.query()
+	for name := range s.Values {
 		if name != "since" && name != "until" {
-			err = fmt.Errorf("totals do not take %q", name)
+			err = fmt.Errorf("%w: totals do not take %q", ErrRequest, name)
 		}
 	}
-	if err != nil {
-		s.refuse(w, fmt.Errorf("%w: %w", ErrRequest, err))
-		return
+	if err == nil {
+		t.Totals, err = c.options.History.Totals(c.ctx, q.Since, q.Until)
 	}
-	var t DecisionTotals
-	if t.Totals, err = s.options.History.Totals(r.Context(), q.Since, q.Until); err != nil {
-		s.refuse(w, err)
-		return
-	}
-	answer(w, http.StatusOK, t)
+	return t, err
 }
 
-// Find returns the decisions that match.
+// Find implements [History].
 func (c *Client) Find(ctx context.Context, q decisions.Query) (page decisions.Page, err error) {
 	header, err := c.decisions(ctx, q.Values(), func(d decisions.Decision) error {
 		page.Decisions = append(page.Decisions, d)
@@ -175,7 +173,7 @@ func (c *Client) Find(ctx context.Context, q decisions.Query) (page decisions.Pa
 	return page, err
 }
 
-// Each calls each for all decisions that match, the newest first, and stops at its first error.
+// Each implements [History].
 func (c *Client) Each(ctx context.Context, q decisions.Query, each func(decisions.Decision) error) error {
 	v := q.Values()
 	v.Set(paramAll, "")
@@ -187,14 +185,13 @@ func (c *Client) Each(ctx context.Context, q decisions.Query, each func(decision
 func (c *Client) decisions(ctx context.Context, v url.Values, each func(decisions.Decision) error) (header DecisionsHeader, err error) {
 	ctx, answered, cancel := patience(ctx)
 	defer cancel()
-	response, err := c.send(ctx, http.MethodGet, pathDecisions+"?"+v.Encode(), nil)
+	lines, err := send(ctx, c, opDecisions, search{v})
+	if err == nil {
+		defer lines.Close()
+		err = lines.next(&header)
+	}
 	if err != nil {
 		return header, impatient(ctx, err)
-	}
-	defer response.Body.Close()
-	lines := json.NewDecoder(response.Body)
-	if err := lines.Decode(&header); err != nil {
-		return header, impatient(ctx, incomplete(err))
 	}
 	answered()
 	for {
@@ -202,14 +199,8 @@ func (c *Client) decisions(ctx context.Context, v url.Values, each func(decision
 			decisions.Decision
 			DecisionsEnd
 		}
-		if err := lines.Decode(&line); err != nil {
-			return header, incomplete(err)
-		}
-		if line.End {
-			if line.Error != "" {
-				return header, errors.New(line.Error)
-			}
-			return header, nil
+		if err := lines.next(&line); err != nil || line.End {
+			return header, cmp.Or(err, endError(line.Error))
 		}
 		if err := each(line.Decision); err != nil {
 			return header, err
@@ -239,24 +230,30 @@ func impatient(ctx context.Context, err error) error {
 	return err
 }
 
-// Top returns the most frequent names of a kind.
+// Top implements [History].
 func (c *Client) Top(ctx context.Context, kind string, since time.Time, limit int, q decisions.Query) ([]decisions.Ranked, error) {
 	q.Since, q.Limit = since, limit
 	v := q.Values()
-	v.Set("kind", kind)
+	v.Set(paramKind, kind)
 	ctx, _, cancel := patience(ctx)
 	defer cancel()
-	var t TopDecisions
-	err := c.call(ctx, http.MethodGet, pathDecisions+"/top?"+v.Encode(), nil, &t)
+	t, err := Call(ctx, c, opTop, search{v})
 	return t.Ranked, impatient(ctx, err)
 }
 
-// Totals returns the numbers of decisions between two times.
+// Totals implements [History].
 func (c *Client) Totals(ctx context.Context, since, until time.Time) ([]decisions.Total, error) {
-	v := decisions.Query{Since: since, Until: until}.Values()
 	ctx, _, cancel := patience(ctx)
 	defer cancel()
-	var t DecisionTotals
-	err := c.call(ctx, http.MethodGet, pathDecisions+"/totals?"+v.Encode(), nil, &t)
+	t, err := Call(ctx, c, opTotals, search{decisions.Query{Since: since, Until: until}.Values()})
 	return t.Totals, impatient(ctx, err)
+}
+
+// FleetDecisions returns decisions of all members of the fleet, or of the one that is named.
+func (c *Client) FleetDecisions(ctx context.Context, q decisions.Query, only string) (fleetsearch.Page, error) {
+	v := q.Values()
+	if only != "" {
+		v.Set(paramGate, only)
+	}
+	return Call(ctx, c, opFleetDecisions, search{v})
 }

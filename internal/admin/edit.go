@@ -1,101 +1,76 @@
 package admin
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
-	"os"
+	"net/url"
 	"strconv"
 	"time"
 
 	"spamgate/internal/managed"
 )
 
-// This file serves the requests that edit managed lists.
+// This file does the operations that edit managed lists.
 
-// Paths of requests that may be larger than others.
-const (
-	pathAdd     = "/v1/lists/{name}/entries"
-	pathRemove  = "/v1/lists/{name}/entries/remove"
-	pathReplace = "/v1/lists/{name}/replace"
-)
-
-// maxEntries bounds a request with entries, in bytes.
-const maxEntries = 16 << 20
-
-// bodyLimit returns the size of the largest request.
-func bodyLimit(pattern string) int64 {
-	switch pattern {
-	case pathAdd, pathRemove:
-		return maxEntries
-	case pathAccounts:
-		return maxAccountsBody
+// by returns who makes an edit.
+func (c *call) by(from Caller) managed.By {
+	switch {
+	case c.r == nil:
+		return managed.Self()
+	case c.peer.Known:
+		return managed.User(c.peer.UID, from.SudoUser)
 	}
-	return maxBody
-}
-
-// author returns who makes the edit of a request.
-func author(r *http.Request, sudoUser string) managed.By {
-	if peer := peerFrom(r); peer.Known {
-		return managed.User(peer.UID, sudoUser)
-	}
-	return managed.User(-1, sudoUser)
+	return managed.User(-1, from.SudoUser)
 }
 
 // logEdit logs a request to edit a list.
-func (s *Server) logEdit(r *http.Request, command, list, why string) {
-	s.log.Info("edit asked for", "command", command, "list", list, "by", peerFrom(r), "why", why)
+func (c *call) logEdit(command, why string) {
+	c.log.Info("edit asked for", "command", command, "list", c.list, "by", c.peer, "why", why)
 }
 
-func (s *Server) add(r *http.Request, request AddRequest) (managed.Result, error) {
-	s.logEdit(r, "add", r.PathValue("name"), request.Why)
-	return s.options.Editor.Add(r.Context(), author(r, request.SudoUser), r.PathValue("name"), request.Entries, request.Options)
+func (c *call) add(q AddRequest) (managed.Result, error) {
+	c.logEdit("add", q.Why)
+	return c.options.Editor.Add(c.ctx, c.by(q.Caller), c.list, q.Entries, q.Options)
 }
 
-func (s *Server) remove(r *http.Request, request RemoveRequest) (managed.Result, error) {
-	s.logEdit(r, "remove", r.PathValue("name"), request.Why)
-	return s.options.Editor.Remove(r.Context(), author(r, request.SudoUser), r.PathValue("name"), request.Entries, request.Options)
+func (c *call) remove(q RemoveRequest) (managed.Result, error) {
+	c.logEdit("remove", q.Why)
+	return c.options.Editor.Remove(c.ctx, c.by(q.Caller), c.list, q.Entries, q.Options)
 }
 
-func (s *Server) undo(r *http.Request, request UndoRequest) (managed.Result, error) {
-	s.logEdit(r, "undo", "", request.Why)
-	return s.options.Editor.Undo(r.Context(), author(r, request.SudoUser), request.Change, request.Options)
+func (c *call) undo(q UndoRequest) (managed.Result, error) {
+	c.logEdit("undo", q.Why)
+	return c.options.Editor.Undo(c.ctx, c.by(q.Caller), q.Change, q.Options)
 }
 
-func (s *Server) rollback(r *http.Request, request RollbackRequest) (managed.Result, error) {
-	s.logEdit(r, "rollback", r.PathValue("name"), request.Why)
-	return s.options.Editor.Rollback(r.Context(), author(r, request.SudoUser), r.PathValue("name"), request.Version, request.Options)
+func (c *call) rollback(q RollbackRequest) (managed.Result, error) {
+	c.logEdit("rollback", q.Why)
+	return c.options.Editor.Rollback(c.ctx, c.by(q.Caller), c.list, q.Version, q.Options)
 }
 
-// versions responds with the versions of a managed list.
-func (s *Server) versions(w http.ResponseWriter, r *http.Request) {
-	versions, err := s.options.Editor.Versions(r.PathValue("name"))
-	if err != nil {
-		s.refuse(w, err)
-		return
-	}
-	answer(w, http.StatusOK, versions)
-}
+func (c *call) versions(None) ([]managed.Version, error) { return c.options.Editor.Versions(c.list) }
 
 // content responds with the text of a managed list.
-func (s *Server) content(w http.ResponseWriter, r *http.Request) {
-	content, err := s.options.Editor.Open(r.PathValue("name"))
+func (c *call) content(None) (None, error) {
+	content, err := c.options.Editor.Open(c.list)
 	if err != nil {
-		s.refuse(w, err)
-		return
+		return None{}, err
 	}
 	defer content.Close()
-	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	w.Header().Set("Cache-Control", "no-store")
-	control := http.NewResponseController(w)
-	if size, err := content.Seek(0, io.SeekEnd); err == nil { // else a response that breaks off would look whole
-		w.Header().Set("Content-Length", strconv.FormatInt(size, 10))
-	}
+	size, unsized := content.Seek(0, io.SeekEnd)
 	if _, err := content.Seek(0, io.SeekStart); err != nil {
-		s.refuse(w, err)
-		return
+		return None{}, err
 	}
-	_, _ = io.Copy(patientWriter{w, control}, content) // the caller notices that something is missing
+	if unsized == nil { // else a response that breaks off would look whole
+		c.w.Header().Set("Content-Length", strconv.FormatInt(size, 10))
+	}
+	c.begun = true
+	c.w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	c.w.Header().Set("Cache-Control", "no-store")
+	_, _ = io.Copy(patientWriter{c.w, http.NewResponseController(c.w)}, content) // the caller notices that something is missing
+	return None{}, nil
 }
 
 // patientWriter gives the reader of each part some time.
@@ -120,53 +95,72 @@ func (p patientReader) Read(b []byte) (int, error) {
 	return p.r.Read(b)
 }
 
-// replace replaces the text of a managed list by the body of the request.
-func (s *Server) replace(w http.ResponseWriter, r *http.Request) {
-	list, q := r.PathValue("name"), r.URL.Query()
-	dryRun, err := strconv.ParseBool(q.Get("dry_run"))
-	if q.Get("command") == "" || q.Get("dry_run") != "" && err != nil {
-		s.refuse(w, fmt.Errorf("%w: command must not be empty, and dry_run is true or false", ErrRequest))
-		return
-	}
-	s.logEdit(r, q.Get("command"), list, q.Get("why"))
-	result, err := s.options.Editor.Replace(r.Context(), author(r, q.Get("sudo_user")), list, managed.Replacement{
-		Command: q.Get("command"), What: q.Get("what"), Base: q.Get("base"),
-		Content: patientReader{r.Body, http.NewResponseController(w)},
-	}, managed.Options{DryRun: dryRun, Why: q.Get("why")})
-	if err != nil {
-		s.refuse(w, err)
-		return
-	}
-	answer(w, http.StatusOK, result)
+// ReplaceRequest asks the gate to replace the text of a managed list by the request's body.
+type ReplaceRequest struct {
+	managed.Replacement
+	Options managed.Options
+	Caller
 }
 
-// changes responds with changes of lists.
-func (s *Server) changes(w http.ResponseWriter, r *http.Request) {
-	q := r.URL.Query()
-	query := managed.ChangesQuery{List: q.Get("list"), Entry: q.Get("entry"), By: q.Get("by"), Before: q.Get("before")}
-	var err error
-	if since := q.Get("since"); since != "" {
-		if query.Since, err = time.Parse(time.RFC3339Nano, since); err != nil {
-			s.refuse(w, fmt.Errorf("%w: since: %w", ErrRequest, err))
-			return
+func (q *ReplaceRequest) encode() (url.Values, io.Reader) {
+	return url.Values{
+		"command": {q.Command}, "what": {q.What}, "base": {q.Base},
+		"why": {q.Options.Why}, "dry_run": {strconv.FormatBool(q.Options.DryRun)}, "sudo_user": {q.SudoUser},
+	}, q.Content
+}
+
+func (q *ReplaceRequest) decode(c *call) error {
+	v := c.r.URL.Query()
+	dryRun, err := strconv.ParseBool(v.Get("dry_run"))
+	if v.Get("command") == "" || v.Get("dry_run") != "" && err != nil {
+		return errors.New("command must not be empty, and dry_run is true or false")
+	}
+	q.Replacement = managed.Replacement{
+		Command: v.Get("command"), What: v.Get("what"), Base: v.Get("base"),
+		Content: patientReader{c.r.Body, http.NewResponseController(c.w)},
+	}
+	q.Options, q.SudoUser = managed.Options{DryRun: dryRun, Why: v.Get("why")}, v.Get("sudo_user")
+	return nil
+}
+
+func (c *call) replace(q ReplaceRequest) (managed.Result, error) {
+	c.logEdit(q.Command, q.Options.Why)
+	return c.options.Editor.Replace(c.ctx, c.by(q.Caller), c.list, q.Replacement, q.Options)
+}
+
+// ChangesRequest asks for changes that the gate's audit log records. Want has no effect.
+type ChangesRequest struct{ managed.ChangesQuery }
+
+func (q *ChangesRequest) encode() (url.Values, io.Reader) {
+	v := url.Values{"list": {q.List}, "entry": {q.Entry}, "by": {q.By}, "before": {q.Before}}
+	if !q.Since.IsZero() {
+		v.Set("since", q.Since.Format(time.RFC3339Nano))
+	}
+	if q.Limit > 0 {
+		v.Set("limit", strconv.Itoa(q.Limit))
+	}
+	return v, nil
+}
+
+func (q *ChangesRequest) decode(c *call) (err error) {
+	v := c.r.URL.Query()
+	q.ChangesQuery = managed.ChangesQuery{List: v.Get("list"), Entry: v.Get("entry"), By: v.Get("by"), Before: v.Get("before")}
+	if since := v.Get("since"); since != "" {
+		if q.Since, err = time.Parse(time.RFC3339Nano, since); err != nil {
+			return fmt.Errorf("since: %w", err)
 		}
 	}
-	if limit := q.Get("limit"); limit != "" {
-		if query.Limit, err = strconv.Atoi(limit); err != nil || query.Limit < 1 || query.Limit > maxChanges {
-			s.refuse(w, fmt.Errorf("%w: limit must be from 1 to %d", ErrRequest, maxChanges))
-			return
+	if limit := v.Get("limit"); limit != "" {
+		if q.Limit, err = strconv.Atoi(limit); err != nil || q.Limit < 1 || q.Limit > maxChanges {
+			return fmt.Errorf("limit must be from 1 to %d", maxChanges)
 		}
 	}
-	page, err := s.options.Editor.Changes(r.Context(), query)
-	if err != nil {
-		s.refuse(w, err)
-		return
-	}
-	answer(w, http.StatusOK, page)
+	return nil
 }
 
 // maxChanges is the most changes of one response.
 const maxChanges = 10_000
 
-// sudoUser returns the user before sudo, as a command reports it.
-func sudoUser() string { return os.Getenv("SUDO_USER") }
+func (c *call) changes(q ChangesRequest) (managed.ChangesPage, error) {
+	return c.options.Editor.Changes(c.ctx, q.ChangesQuery)
+}

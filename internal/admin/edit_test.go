@@ -16,8 +16,9 @@ import (
 	"spamgate/internal/unixsocket"
 )
 
-// editClient returns a client of a server that edits the lists of a new state directory.
-func editClient(t *testing.T) *Client {
+// editClients returns a client of a server that edits the lists of a new state directory, and one that
+// edits them itself.
+func editClients(t *testing.T) (served, direct *Client) {
 	t.Helper()
 	dir := t.TempDir()
 	c, err := config.Parse(filepath.Join(dir, "config.toml"), []byte("[[list]]\nname = \"blocked\"\nmanaged = true\n[[list]]\nname = \"file\"\npath = \"f.txt\"\n"))
@@ -28,28 +29,36 @@ func editClient(t *testing.T) *Client {
 		t.Fatal(err)
 	}
 	socket := filepath.Join(dir, "s")
-	s, err := Listen(Options{Socket: unixsocket.Socket{Path: socket, Mode: 0o600}, Gate: &fakeGate{}, Editor: managed.New(func() *config.Config { return c }, nil)})
+	editor := managed.New(func() *config.Config { return c }, nil)
+	s, err := Listen(Options{Socket: unixsocket.Socket{Path: socket, Mode: 0o600}, Gate: &fakeGate{}, Editor: editor})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.Close() })
-	return dial(t, socket)
+	return dial(t, socket), Direct(editor)
 }
 
-// TestEdits edits a managed list through the socket. The author is the user that the kernel
-// reports.
+// TestEdits edits a managed list through the socket, and without a gate. The author is the user that
+// the kernel reports.
 func TestEdits(t *testing.T) {
-	c, ctx := editClient(t), context.Background()
 	t.Setenv("SUDO_USER", "alice")
+	served, _ := editClients(t)
+	_, direct := editClients(t)
+	t.Run("served", func(t *testing.T) { testEdits(t, served) })
+	t.Run("direct", func(t *testing.T) { testEdits(t, direct) })
+}
+
+func testEdits(t *testing.T, c *Client) {
+	ctx := context.Background()
 	until := time.Now().Add(time.Hour).Truncate(time.Second)
-	added, err := c.Add(ctx, "blocked", []managed.NewEntry{{Name: managed.Name{Entry: "spam.example"}, Reason: "bots", Until: until}, {Name: managed.Name{Entry: "b.example"}}}, managed.Options{Why: "asked"})
+	added, err := Call(ctx, c, OpAdd, AddRequest{Entries: []managed.NewEntry{{Name: managed.Name{Entry: "spam.example"}, Reason: "bots", Until: until}, {Name: managed.Name{Entry: "b.example"}}}, Options: managed.Options{Why: "asked"}}, "blocked")
 	if err != nil || len(added.Entries) != 2 || added.Entries[0].Reason != "bots" || added.Entries[0].Until != until.UTC().Format(time.RFC3339) {
 		t.Fatalf("%+v, %v", added, err)
 	}
-	if r, err := c.Remove(ctx, "blocked", []managed.Name{{Entry: "b.example"}}, managed.Options{Command: "move"}); err != nil || r.Entries[0].What != managed.Removed {
+	if r, err := Call(ctx, c, OpRemove, RemoveRequest{Entries: []managed.Name{{Entry: "b.example"}}, Options: managed.Options{Command: "move"}}, "blocked"); err != nil || r.Entries[0].What != managed.Removed {
 		t.Errorf("%+v, %v", r, err)
 	}
-	if r, err := c.Undo(ctx, added.Entries[0].Change, managed.Options{DryRun: true}); err != nil || !r.DryRun || !r.Changed {
+	if r, err := Call(ctx, c, OpUndo, UndoRequest{Change: added.Entries[0].Change, Options: managed.Options{DryRun: true}}); err != nil || !r.DryRun || !r.Changed {
 		t.Errorf("%+v, %v", r, err)
 	}
 	content := func() string {
@@ -64,10 +73,10 @@ func TestEdits(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	long := strings.Repeat("# a long comment\n", 20_000) + "long.example\n" // more than other requests may have
-	if r, err := c.Replace(ctx, "blocked", managed.Replacement{Command: "import", What: "added a file", Content: strings.NewReader(long)}, managed.Options{Why: "x y&z"}); err != nil || !r.Changed || content() != long {
+	if r, err := Call(ctx, c, OpReplace, ReplaceRequest{Replacement: managed.Replacement{Command: "import", What: "added a file", Content: strings.NewReader(long)}, Options: managed.Options{Why: "x y&z"}}, "blocked"); err != nil || !r.Changed || content() != long {
 		t.Errorf("%+v, %v", r, err)
 	}
-	page, err := c.Changes(ctx, managed.ChangesQuery{List: "blocked", Since: time.Now().Add(-time.Minute), By: "alice", Limit: 100})
+	page, err := Call(ctx, c, OpChanges, ChangesRequest{managed.ChangesQuery{List: "blocked", Since: time.Now().Add(-time.Minute), By: "alice", Limit: 100}})
 	var got []string
 	for _, change := range page.Changes {
 		got = append(got, fmt.Sprint(change.By, " ", change.Through, " ", change.Command, " ", change.What, " ", change.Why))
@@ -79,17 +88,18 @@ func TestEdits(t *testing.T) {
 	if err != nil || strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("%v\n%s\nwant\n%s", err, strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
-	if versions, err := c.Versions(ctx, "blocked"); err != nil || len(versions) != 0 {
+	if versions, err := Call(ctx, c, OpVersions, None{}, "blocked"); err != nil || len(versions) != 0 {
 		t.Errorf("%+v, %v", versions, err)
 	}
 }
 
 // TestEditErrors: the errors of an edit are told apart at the other end of the socket.
 func TestEditErrors(t *testing.T) {
-	c, ctx := editClient(t), context.Background()
+	c, _ := editClients(t)
+	ctx := context.Background()
 	add := func(list, entry string) func() error {
 		return func() error {
-			_, err := c.Add(ctx, list, []managed.NewEntry{{Name: managed.Name{Entry: entry}}}, managed.Options{})
+			_, err := Call(ctx, c, OpAdd, AddRequest{Entries: []managed.NewEntry{{Name: managed.Name{Entry: entry}}}}, list)
 			return err
 		}
 	}
@@ -103,21 +113,24 @@ func TestEditErrors(t *testing.T) {
 		"no entry":    {add("blocked", "com"), managed.ErrEntry, 400},
 		"protected":   {add("blocked", "gmail.com"), managed.ErrProtected, 409},
 		"not listed": {func() error {
-			_, err := c.Remove(ctx, "blocked", []managed.Name{{Entry: "a.example"}}, managed.Options{})
+			_, err := Call(ctx, c, OpRemove, RemoveRequest{Entries: []managed.Name{{Entry: "a.example"}}}, "blocked")
 			return err
 		}, managed.ErrNotListed, 404},
-		"no change":  {func() error { _, err := c.Undo(ctx, "abcdefghijklmnop", managed.Options{}); return err }, managed.ErrNoChange, 404},
-		"no version": {func() error { _, err := c.Rollback(ctx, "blocked", "x", managed.Options{}); return err }, managed.ErrNoVersion, 404},
+		"no change":  {func() error { _, err := Call(ctx, c, OpUndo, UndoRequest{Change: "abcdefghijklmnop"}); return err }, managed.ErrNoChange, 404},
+		"no version": {func() error { _, err := Call(ctx, c, OpRollback, RollbackRequest{Version: "x"}, "blocked"); return err }, managed.ErrNoVersion, 404},
 		"conflict": {func() error {
-			_, err := c.Replace(ctx, "blocked", managed.Replacement{Command: "edit", Base: "x", Content: strings.NewReader("a.example\n")}, managed.Options{})
+			_, err := Call(ctx, c, OpReplace, ReplaceRequest{Replacement: managed.Replacement{Command: "edit", Base: "x", Content: strings.NewReader("a.example\n")}}, "blocked")
 			return err
 		}, managed.ErrConflict, 409},
 		"no command": {func() error {
-			_, err := c.Replace(ctx, "blocked", managed.Replacement{Content: strings.NewReader("")}, managed.Options{})
+			_, err := Call(ctx, c, OpReplace, ReplaceRequest{Replacement: managed.Replacement{Content: strings.NewReader("")}}, "blocked")
 			return err
 		}, ErrRequest, 400},
-		"no content":   {func() error { return c.Content(ctx, "file", &bytes.Buffer{}) }, managed.ErrNotManaged, 409},
-		"a wrong page": {func() error { _, err := c.Changes(ctx, managed.ChangesQuery{Limit: maxChanges + 1}); return err }, ErrRequest, 400},
+		"no content": {func() error { return c.Content(ctx, "file", &bytes.Buffer{}) }, managed.ErrNotManaged, 409},
+		"a wrong page": {func() error {
+			_, err := Call(ctx, c, OpChanges, ChangesRequest{managed.ChangesQuery{Limit: maxChanges + 1}})
+			return err
+		}, ErrRequest, 400},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := one.do()
@@ -130,7 +143,7 @@ func TestEditErrors(t *testing.T) {
 	large := make([]managed.NewEntry, 1)
 	large[0].Reason = strings.Repeat("x", maxEntries)
 	said := new(Error)
-	if _, err := c.Add(ctx, "blocked", large, managed.Options{}); !errors.As(err, &said) || said.Status != http.StatusRequestEntityTooLarge {
+	if _, err := Call(ctx, c, OpAdd, AddRequest{Entries: large}, "blocked"); !errors.As(err, &said) || said.Status != http.StatusRequestEntityTooLarge {
 		t.Errorf("a large request: %v", err)
 	}
 }

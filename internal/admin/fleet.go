@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net/http"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"spamgate/internal/decisions"
@@ -12,7 +14,7 @@ import (
 	"spamgate/internal/fleetsearch"
 )
 
-// This file serves the requests about the fleet, and sends them.
+// This file has what can be asked about the fleet.
 
 // FleetGate executes the requests about the fleet.
 type FleetGate interface {
@@ -86,9 +88,8 @@ type FleetJoinRequest struct {
 	Take  bool     `json:"take,omitempty"`
 	Merge bool     `json:"merge,omitempty"`
 
-	// Why and SudoUser, the user before sudo, are for the audit log.
-	Why      string `json:"why,omitempty"`
-	SudoUser string `json:"sudo_user,omitempty"`
+	Why string `json:"why,omitempty"` // for the audit log
+	Caller
 }
 
 // What FleetJoin did with a list.
@@ -133,92 +134,77 @@ type FleetListOn struct {
 	FleetServes
 }
 
-const pathFleet = "/v1/fleet"
+func (c *call) fleet(None) (Fleet, error) { return c.options.Fleet.Fleet(c.ctx), nil }
 
-// paramGate names the only gate of the fleet that is to be asked.
-const paramGate = "gate"
-
-// fleetRoutes returns the routes about the fleet.
-func (s *Server) fleetRoutes() []route {
-	if s.options.Fleet == nil {
-		return nil
-	}
-	return []route{
-		{http.MethodGet, pathFleet, func(w http.ResponseWriter, r *http.Request) {
-			answer(w, http.StatusOK, s.options.Fleet.Fleet(r.Context()))
-		}},
-		{http.MethodPost, pathFleet + "/join", post(s, s.fleetJoin)},
-		{http.MethodPost, pathFleet + "/leave", post(s, s.fleetLeave)},
-		{http.MethodGet, pathFleet + "/diff", s.fleetDiff},
-		{http.MethodGet, pathFleet + "/decisions", s.fleetDecisions},
-	}
-}
-
-func (s *Server) fleetJoin(r *http.Request, request FleetJoinRequest) (FleetJoined, error) {
+func (c *call) fleetJoin(request FleetJoinRequest) (FleetJoined, error) {
 	if request.Take && request.Merge {
 		return FleetJoined{}, fmt.Errorf("%w: take and merge exclude each other", ErrRequest)
 	}
-	s.log.Info("fleet join asked for", "by", peerFrom(r), "lists", request.Lists, "take", request.Take, "merge", request.Merge, "why", request.Why)
-	return s.options.Fleet.FleetJoin(r.Context(), peerFrom(r), request)
+	c.log.Info("fleet join asked for", "by", c.peer, "lists", request.Lists, "take", request.Take, "merge", request.Merge, "why", request.Why)
+	return c.options.Fleet.FleetJoin(c.ctx, c.peer, request)
 }
 
-func (s *Server) fleetLeave(r *http.Request, _ struct{}) (Fleet, error) {
-	s.log.Info("fleet leave asked for", "by", peerFrom(r))
-	return s.options.Fleet.FleetLeave(r.Context())
+func (c *call) fleetLeave(None) (Fleet, error) {
+	c.log.Info("fleet leave asked for", "by", c.peer)
+	return c.options.Fleet.FleetLeave(c.ctx)
 }
 
-func (s *Server) fleetDiff(w http.ResponseWriter, r *http.Request) {
-	d, err := s.options.Fleet.FleetDiff(r.Context())
+func (c *call) fleetDiff(None) (FleetDiff, error) { return c.options.Fleet.FleetDiff(c.ctx) }
+
+func (c *call) fleetDecisions(s search) (page fleetsearch.Page, err error) {
+	gate := s.take(paramGate)
+	q, err := s.query()
 	if err != nil {
-		s.refuse(w, err)
-		return
+		return page, err
 	}
-	answer(w, http.StatusOK, d)
+	return c.options.Fleet.FleetDecisions(c.ctx, q, gate)
 }
 
-func (s *Server) fleetDecisions(w http.ResponseWriter, r *http.Request) {
-	v := r.URL.Query()
-	only := v.Get(paramGate)
-	v.Del(paramGate)
-	q, err := decisions.ParseQuery(v)
-	if err != nil {
-		s.refuse(w, fmt.Errorf("%w: %w", ErrRequest, err))
-		return
+// UnusedFleet says which gates of a fleet were asked for matches.
+type UnusedFleet struct {
+	Gates   []string          `json:"gates"`             // that have answered
+	Missing []string          `json:"missing,omitempty"` // that did not answer
+	Errors  map[string]string `json:"errors,omitempty"`  // of gates that could not answer
+
+	// Recent has the gates that know their matches only since a later day.
+	Recent map[string]string `json:"recent,omitempty"`
+}
+
+// Complete reports whether all gates know their matches: else entries that matched on the
+// others count as unused.
+func (f *UnusedFleet) Complete() bool {
+	return len(f.Missing) == 0 && len(f.Errors) == 0 && len(f.Recent) == 0
+}
+
+// Answered names the gates that have answered.
+func (f *UnusedFleet) Answered() string { return joined(f.Gates) }
+
+// Lacks says of which gates the matches are not known, in words; "" if those of all are.
+func (f *UnusedFleet) Lacks() string {
+	var errs, recent, said []string
+	for _, name := range slices.Sorted(maps.Keys(f.Errors)) {
+		errs = append(errs, fmt.Sprintf("%s could not answer (%s)", name, f.Errors[name]))
 	}
-	d, err := s.options.Fleet.FleetDecisions(r.Context(), q, only)
-	if err != nil {
-		s.refuse(w, err)
-		return
+	for _, name := range slices.Sorted(maps.Keys(f.Recent)) {
+		recent = append(recent, fmt.Sprintf("%s knows its matches only since %s", name, f.Recent[name]))
 	}
-	answer(w, http.StatusOK, d)
-}
-
-// Fleet returns the state of the fleet.
-func (c *Client) Fleet(ctx context.Context) (f Fleet, err error) {
-	return f, c.call(ctx, http.MethodGet, pathFleet, nil, &f)
-}
-
-// FleetJoin makes the gate join the fleet again.
-func (c *Client) FleetJoin(ctx context.Context, r FleetJoinRequest) (j FleetJoined, err error) {
-	r.SudoUser = sudoUser()
-	return j, c.call(ctx, http.MethodPost, pathFleet+"/join", r, &j)
-}
-
-// FleetLeave makes the gate leave the fleet.
-func (c *Client) FleetLeave(ctx context.Context) (f Fleet, err error) {
-	return f, c.call(ctx, http.MethodPost, pathFleet+"/leave", struct{}{}, &f)
-}
-
-// FleetDiff returns where members differ.
-func (c *Client) FleetDiff(ctx context.Context) (d FleetDiff, err error) {
-	return d, c.call(ctx, http.MethodGet, pathFleet+"/diff", nil, &d)
-}
-
-// FleetDecisions returns decisions of all members, or of the one that is named.
-func (c *Client) FleetDecisions(ctx context.Context, q decisions.Query, only string) (page fleetsearch.Page, err error) {
-	v := q.Values()
-	if only != "" {
-		v.Set(paramGate, only)
+	if len(f.Missing) > 0 {
+		said = append(said, "no answer from "+joined(f.Missing))
 	}
-	return page, c.call(ctx, http.MethodGet, pathFleet+"/decisions?"+v.Encode(), nil, &page)
+	for _, some := range [][]string{errs, recent} {
+		if len(some) > 0 {
+			said = append(said, joined(some))
+		}
+	}
+	return strings.Join(said, "; ")
+}
+
+// maxNamed is how many gates a text names.
+const maxNamed = 20
+
+func joined(gates []string) string {
+	if more := len(gates) - maxNamed; more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(gates[:maxNamed], ", "), more)
+	}
+	return strings.Join(gates, ", ")
 }

@@ -1,62 +1,58 @@
 package admin
 
 import (
-	"bufio"
-	"encoding/json"
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
+	"os"
 	"strings"
 	"time"
 
+	"spamgate/internal/accounts"
+	"spamgate/internal/operation"
 	"spamgate/internal/text"
 )
 
-// route is one path and its method.
-type route struct {
-	method, pattern string
-	handle          http.HandlerFunc
+// call is one request of an operation.
+type call struct {
+	*Server
+	ctx  context.Context
+	list string // in the path
+	peer Peer
+
+	// w and r are nil in a [Direct] client. begun says that the response is not JSON, and was begun.
+	w     http.ResponseWriter
+	r     *http.Request
+	begun bool
 }
 
-func (s *Server) routes() []route {
-	routes := []route{
-		{http.MethodGet, "/v1/status", s.status},
-		{http.MethodGet, "/v1/health", s.health},
-		{http.MethodGet, "/v1/generation", s.generation},
-		{http.MethodPost, "/v1/rescan", post(s, s.rescan)},
-		{http.MethodPost, "/v1/lists/{name}/accept", post(s, s.accept)},
-		{http.MethodPost, "/v1/lists/{name}/pin", post(s, s.pin)},
-		{http.MethodPost, "/v1/lists/{name}/unpin", post(s, s.unpin)},
-		{http.MethodGet, "/v1/lists/{name}/unused", s.unused},
-		{http.MethodPost, pathAdd, post(s, s.add)},
-		{http.MethodPost, pathRemove, post(s, s.remove)},
-		{http.MethodGet, "/v1/lists/{name}/content", s.content},
-		{http.MethodPost, pathReplace, s.replace},
-		{http.MethodGet, "/v1/lists/{name}/versions", s.versions},
-		{http.MethodPost, "/v1/lists/{name}/rollback", post(s, s.rollback)},
-		{http.MethodPost, "/v1/undo", post(s, s.undo)},
-		{http.MethodGet, "/v1/changes", s.changes},
-		{http.MethodGet, pathDecisions, s.find},
-		{http.MethodGet, pathDecisions + "/top", s.top},
-		{http.MethodGet, pathDecisions + "/totals", s.totals},
-		{http.MethodPost, "/v1/handover", post(s, s.handover)},
-		{http.MethodPost, "/v1/audit", post(s, s.audit)},
-	}
-	if s.options.Accounts != nil {
-		routes = append(routes, route{http.MethodPost, pathAccounts, post(s, s.changeAccounts)})
-	}
-	routes = append(routes, s.fleetRoutes()...)
-	if m := s.options.Metrics; m != nil {
-		routes = append(routes, route{http.MethodGet, "/metrics", func(w http.ResponseWriter, r *http.Request) {
-			_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTimeout))
-			m.ServeHTTP(w, r)
-		}})
-	}
-	return routes
+// coded is a request that is not JSON: it has a query, and perhaps a body.
+type coded interface {
+	encode() (url.Values, io.Reader)
+	decode(*call) error
 }
 
-// handler returns the handler of all routes. It also reports unknown paths and
+// Decode implements [operation.Host]. An empty body means {}.
+func (c *call) Decode(into any) error {
+	var err error
+	if request, ok := into.(coded); ok {
+		err = request.decode(c)
+	} else if c.r.Method == http.MethodPost {
+		err = text.DecodeJSON(c.r.Body, into)
+	}
+	switch {
+	case err == nil, errors.Is(err, io.EOF):
+		return nil
+	case errors.As(err, new(*http.MaxBytesError)):
+		return err
+	}
+	return fmt.Errorf("%w: %w", ErrRequest, err)
+}
+
+// handler returns the handler of all operations. It also reports unknown paths and
 // wrong methods in JSON, unlike the mux.
 func (s *Server) handler() http.Handler {
 	if s.options.Gate == nil {
@@ -64,19 +60,9 @@ func (s *Server) handler() http.Handler {
 	}
 	mux := http.NewServeMux()
 	var all []string
-	for _, route := range s.routes() {
-		all = append(all, route.pattern)
-		mux.HandleFunc(route.pattern, func(w http.ResponseWriter, r *http.Request) {
-			if r.Method != route.method {
-				w.Header().Set("Allow", route.method)
-				answer(w, http.StatusMethodNotAllowed, wireError{fmt.Sprintf("%s %s: use %s", r.Method, r.URL.Path, route.method), "bad_method"})
-				return
-			}
-			if route.pattern != pathReplace { // which takes whole lists
-				r.Body = http.MaxBytesReader(w, r.Body, bodyLimit(route.pattern))
-			}
-			route.handle(w, r)
-		})
+	for _, op := range s.operations() {
+		all = append(all, op.About().Path)
+		mux.HandleFunc(op.About().Path, func(w http.ResponseWriter, r *http.Request) { s.serve(op, w, r) })
 	}
 	probes := Probes(s.options.Gate.Ready)
 	for _, path := range ProbePaths {
@@ -89,74 +75,69 @@ func (s *Server) handler() http.Handler {
 	return mux
 }
 
-func (s *Server) status(w http.ResponseWriter, _ *http.Request) {
-	answer(w, http.StatusOK, s.options.Gate.Status())
-}
-
-func (s *Server) generation(w http.ResponseWriter, _ *http.Request) {
-	answer(w, http.StatusOK, Generation{s.options.Gate.Generation()})
-}
-
-// post returns a handler that decodes the body of a request, calls do and responds with
-// the result.
-func post[Request, Result any](s *Server, do func(*http.Request, Request) (Result, error)) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		var request Request
-		if !s.read(w, r, &request) {
-			return
-		}
-		result, err := do(r, request)
-		if err != nil {
-			s.refuse(w, err)
-			return
-		}
-		answer(w, http.StatusOK, result)
+// serve responds to a request.
+func (s *Server) serve(op operation.Of[*call], w http.ResponseWriter, r *http.Request) {
+	row := op.About()
+	if r.Method != row.Method {
+		w.Header().Set("Allow", row.Method)
+		answer(w, http.StatusMethodNotAllowed, wireError{fmt.Sprintf("%s %s: use %s", r.Method, r.URL.Path, row.Method), "bad_method"})
+		return
+	}
+	if row.Limit > 0 {
+		r.Body = http.MaxBytesReader(w, r.Body, row.Limit)
+	}
+	c := &call{Server: s, ctx: r.Context(), list: r.PathValue("name"), peer: peerFrom(r), w: w, r: r}
+	reply, err := op.Serve(c)
+	switch {
+	case err != nil:
+		s.refuse(w, err)
+	case !c.begun:
+		answer(w, http.StatusOK, reply)
 	}
 }
 
-func (s *Server) rescan(r *http.Request, _ struct{}) (Rescanned, error) {
-	s.log.Info("rescan asked for", "by", peerFrom(r))
-	return s.options.Gate.Rescan(r.Context())
+func (c *call) status(None) (Status, error) { return c.options.Gate.Status(), nil }
+
+func (c *call) health(None) (Health, error) { return c.options.Gate.Health(c.ctx), nil }
+
+func (c *call) generation(None) (Generation, error) {
+	return Generation{c.options.Gate.Generation()}, nil
 }
 
-func (s *Server) accept(r *http.Request, request AcceptRequest) (Accepted, error) {
-	name := r.PathValue("name")
-	s.log.Info("accept asked for", "list", name, "by", peerFrom(r), "why", request.Why, "sha256", request.SHA256)
-	result, err := s.options.Gate.Accept(r.Context(), name, request.SHA256)
-	if err == nil && request.SHA256 == "" {
-		s.auditAccept(r, name, request, result)
+func (c *call) rescan(None) (Rescanned, error) {
+	c.log.Info("rescan asked for", "by", c.peer)
+	return c.options.Gate.Rescan(c.ctx)
+}
+
+func (c *call) accept(request AcceptRequest) (Accepted, error) {
+	c.log.Info("accept asked for", "list", c.list, "by", c.peer, "why", request.Why, "sha256", request.SHA256)
+	result, err := c.options.Gate.Accept(c.ctx, c.list, request.SHA256)
+	if err != nil || request.SHA256 != "" { // one with a sum is part of a change, whose author records it
+		return result, err
 	}
-	return result, err
-}
-
-// auditAccept writes to the audit log that held content was accepted. A request with
-// a sum is part of another change, whose author writes its own record.
-func (s *Server) auditAccept(r *http.Request, list string, request AcceptRequest, result Accepted) {
-	err := s.options.Gate.Audit(peerFrom(r), AuditRecord{
-		SudoUser: request.SudoUser, Command: "accept", List: list, Why: request.Why,
+	if unrecorded := c.options.Gate.Audit(c.peer, AuditRecord{
+		SudoUser: request.SudoUser, Command: "accept", List: c.list, Why: request.Why,
 		What: fmt.Sprintf("accepted the update that was held, %d entries; %d before", result.Entries, result.Before),
-	})
-	if err != nil {
-		s.log.Error("accepted, but not recorded in the audit log", "list", list, "error", err)
+	}); unrecorded != nil {
+		c.log.Error("accepted, but not recorded in the audit log", "list", c.list, "error", unrecorded)
 	}
+	return result, nil
 }
 
-func (s *Server) pin(r *http.Request, request PinRequest) (PinResult, error) {
-	name := r.PathValue("name")
-	s.log.Info("pin asked for", "list", name, "by", peerFrom(r), "why", request.Why, "sha256", request.SHA256)
-	result, err := s.options.Gate.Pin(r.Context(), peerFrom(r), name, request)
+func (c *call) pin(request PinRequest) (PinResult, error) {
+	c.log.Info("pin asked for", "list", c.list, "by", c.peer, "why", request.Why, "sha256", request.SHA256)
+	result, err := c.options.Gate.Pin(c.ctx, c.peer, c.list, request)
 	if err == nil {
-		s.auditPin(r, AuditRecord{SudoUser: request.SudoUser, Command: "pin", List: name, Why: request.Why, What: result.Pinned.What()})
+		c.record(AuditRecord{SudoUser: request.SudoUser, Command: "pin", List: c.list, Why: request.Why, What: result.Pinned.What()})
 	}
 	return result, err
 }
 
-func (s *Server) unpin(r *http.Request, request UnpinRequest) (PinResult, error) {
-	name := r.PathValue("name")
-	s.log.Info("unpin asked for", "list", name, "by", peerFrom(r), "why", request.Why)
-	result, err := s.options.Gate.Unpin(r.Context(), name)
+func (c *call) unpin(request UnpinRequest) (PinResult, error) {
+	c.log.Info("unpin asked for", "list", c.list, "by", c.peer, "why", request.Why)
+	result, err := c.options.Gate.Unpin(c.ctx, c.list)
 	if err == nil {
-		s.auditPin(r, AuditRecord{SudoUser: request.SudoUser, Command: "unpin", List: name, Why: request.Why, What: Unpinned})
+		c.record(AuditRecord{SudoUser: request.SudoUser, Command: "unpin", List: c.list, Why: request.Why, What: Unpinned})
 	}
 	return result, err
 }
@@ -169,94 +150,41 @@ func (p *Pinned) What() string {
 	return fmt.Sprintf("pinned at content %s, %d entries", p.SHA256[:min(12, len(p.SHA256))], p.Entries)
 }
 
-func (s *Server) auditPin(r *http.Request, record AuditRecord) {
-	if err := s.options.Gate.Audit(peerFrom(r), record); err != nil {
-		s.log.Error("done, but not recorded in the audit log", "command", record.Command, "list", record.List, "error", err)
+// record writes to the audit log what was done.
+func (c *call) record(record AuditRecord) {
+	if err := c.options.Gate.Audit(c.peer, record); err != nil {
+		c.log.Error("done, but not recorded in the audit log", "command", record.Command, "list", record.List, "error", err)
 	}
 }
 
-func (s *Server) handover(r *http.Request, request HandoverRequest) (HandedOver, error) {
+func (c *call) handover(request HandoverRequest) (HandedOver, error) {
 	if !(request.TimeoutSeconds >= 0 && request.TimeoutSeconds <= MaxHandover.Seconds()) {
 		return HandedOver{}, fmt.Errorf("%w: timeout_seconds must be from 0 to %v", ErrRequest, MaxHandover.Seconds())
 	}
-	s.log.Info("handover asked for", "by", peerFrom(r))
-	return s.options.Gate.Handover(r.Context(), time.Duration(request.TimeoutSeconds*float64(time.Second)))
+	c.log.Info("handover asked for", "by", c.peer)
+	return c.options.Gate.Handover(c.ctx, time.Duration(request.TimeoutSeconds*float64(time.Second)))
 }
 
-func (s *Server) audit(r *http.Request, record AuditRecord) (struct{}, error) {
+func (c *call) audit(record AuditRecord) (None, error) {
 	if record.Command == "" || record.List == "" || record.What == "" {
-		return struct{}{}, fmt.Errorf("%w: command, list and what must not be empty", ErrRequest)
+		return None{}, fmt.Errorf("%w: command, list and what must not be empty", ErrRequest)
 	}
-	return struct{}{}, s.options.Gate.Audit(peerFrom(r), record)
+	return None{}, c.options.Gate.Audit(c.peer, record)
 }
 
-// read decodes the body of a request; an empty one means {}. If the body is invalid
-// it responds, and returns false.
-func (s *Server) read(w http.ResponseWriter, r *http.Request, into any) bool {
-	err := text.DecodeJSON(r.Body, into)
-	var large *http.MaxBytesError
-	switch {
-	case err == nil, errors.Is(err, io.EOF):
-		return true
-	case errors.As(err, &large):
-		answer(w, http.StatusRequestEntityTooLarge, wireError{fmt.Sprintf("the request is larger than %d bytes", large.Limit), "too_large"})
-	default:
-		s.refuse(w, fmt.Errorf("%w: %w", ErrRequest, err))
+// changeAccounts makes a change for root or the gate's own user, who could change the file, too.
+// The others who may control the gate may not make themselves accounts.
+func (c *call) changeAccounts(change accounts.Change) (accounts.Changed, error) {
+	if !c.peer.Known || c.peer.UID != 0 && c.peer.UID != os.Geteuid() {
+		return accounts.Changed{}, ErrOwner
 	}
-	return false
+	c.log.Info("change of accounts asked for", "what", change.Do, "user", change.Name, "by", c.peer)
+	return c.options.Accounts.Change(change)
 }
 
-// Day is the format of a day, in UTC.
-const Day = time.DateOnly
-
-// unused responds with a line for each entry. An error before the first line is a
-// status, a later one is in the last line.
-func (s *Server) unused(w http.ResponseWriter, r *http.Request) {
-	since, err := time.Parse(Day, r.URL.Query().Get("since"))
-	if err != nil {
-		s.refuse(w, fmt.Errorf("%w: since=%q is not a day, such as 2026-12-31", ErrRequest, r.URL.Query().Get("since")))
-		return
-	}
-	here := r.URL.Query().Get("here") == "true"
-	l := lineWriter{w: w, control: http.NewResponseController(w), out: bufio.NewWriterSize(w, 32<<10)}
-	l.json = json.NewEncoder(l.out)
-	l.json.SetEscapeHTML(false)
-	end, err := s.options.Gate.Unused(r.Context(), r.PathValue("name"), since, here,
-		func(h UnusedHeader) error {
-			w.Header().Set("Content-Type", "application/jsonl")
-			w.Header().Set("Cache-Control", "no-store")
-			return l.line(h)
-		},
-		func(e UnusedEntry) error { return l.line(e) })
-	if err != nil && !l.begun {
-		s.refuse(w, err)
-		return
-	}
-	end.End = true
-	if err != nil {
-		end.Error = err.Error()
-	}
-	if l.line(end) == nil {
-		_ = l.out.Flush() // the caller may be gone
-	}
-}
-
-// lineWriter writes JSON lines, as long as the caller reads them.
-type lineWriter struct {
-	w       io.Writer
-	control *http.ResponseController
-	out     *bufio.Writer
-	json    *json.Encoder
-	begun   bool
-	written int
-}
-
-func (l *lineWriter) line(value any) error {
-	// Not for each line: lines are short, and there may be millions.
-	if l.written%64 == 0 {
-		_ = l.control.SetWriteDeadline(time.Now().Add(writeTimeout))
-	}
-	l.begun = true
-	l.written++
-	return l.json.Encode(value)
+func (c *call) metrics(None) (None, error) {
+	c.begun = true
+	_ = http.NewResponseController(c.w).SetWriteDeadline(time.Now().Add(writeTimeout))
+	c.options.Metrics.ServeHTTP(c.w, c.r)
+	return None{}, nil
 }

@@ -1,7 +1,6 @@
 package admin
 
 import (
-	"context"
 	"net/http"
 	"time"
 
@@ -99,15 +98,6 @@ type StateHealth struct {
 	Dir     string `json:"dir"`
 	Free    *int64 `json:"free_bytes,omitempty"` // if known
 	Problem string `json:"problem,omitempty"`
-}
-
-// Health returns whether the gate works.
-func (c *Client) Health(ctx context.Context) (h Health, err error) {
-	return h, c.call(ctx, http.MethodGet, "/v1/health", nil, &h)
-}
-
-func (s *Server) health(w http.ResponseWriter, r *http.Request) {
-	answer(w, http.StatusOK, s.options.Gate.Health(r.Context()))
 }
 
 // ProbePaths are the paths that Probes serves.

@@ -2,7 +2,6 @@ package admin
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -13,6 +12,7 @@ import (
 
 	"spamgate/internal/accounts"
 	"spamgate/internal/managed"
+	"spamgate/internal/operation"
 	"spamgate/internal/unixsocket"
 )
 
@@ -36,6 +36,8 @@ type Options struct {
 // Limits of a request, far above real ones.
 const (
 	maxBody       = 64 << 10
+	maxEntries    = 16 << 20 // of one with entries
+	maxAccounts   = 1 << 20  // of one about an account, which may have a thousand domains
 	maxHeader     = 16 << 10
 	headerTimeout = 10 * time.Second
 	readTimeout   = 30 * time.Second
@@ -167,6 +169,11 @@ type wireError struct {
 // refuse responds with an error. If the request was cancelled because the gate is
 // ending, the response says so.
 func (s *Server) refuse(w http.ResponseWriter, err error) {
+	var large *http.MaxBytesError
+	if errors.As(err, &large) {
+		answer(w, http.StatusRequestEntityTooLarge, wireError{fmt.Sprintf("the request is larger than %d bytes", large.Limit), "too_large"})
+		return
+	}
 	if s.ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		err = fmt.Errorf("%w any more: it is ending", ErrNotRunning)
 	}
@@ -183,15 +190,8 @@ func statusOf(err error) (int, string) {
 	return http.StatusInternalServerError, ""
 }
 
-// answer writes a whole response. The caller may be gone.
+// answer writes a whole response.
 func answer(w http.ResponseWriter, status int, value any) {
-	body, err := json.Marshal(value)
-	if err != nil {
-		status, body = http.StatusInternalServerError, []byte(`{"error":"the answer cannot be written as JSON"}`)
-	}
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTimeout))
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Cache-Control", "no-store")
-	w.WriteHeader(status)
-	_, _ = w.Write(append(body, '\n'))
+	operation.WriteJSON(w, status, value)
 }

@@ -26,25 +26,25 @@ func TestCalls(t *testing.T) {
 	c := dial(t, listen(t, gate).options.Socket.Path)
 	ctx := context.Background()
 
-	if s, err := c.Status(ctx); err != nil || s.From != FromGate || s.Generation != 7 || len(s.Lists) != 1 || s.Lists[0].Entries != 3 {
+	if s, err := Call(ctx, c, OpStatus, None{}); err != nil || s.From != FromGate || s.Generation != 7 || len(s.Lists) != 1 || s.Lists[0].Entries != 3 {
 		t.Errorf("Status: %+v, %v", s, err)
 	}
-	if r, err := c.Rescan(ctx); err != nil || r.Generation != 8 || !slices.Equal(r.Failed, []Failed{{List: "blocked", Error: "shrunk", Held: true}}) {
+	if r, err := Call(ctx, c, OpRescan, None{}); err != nil || r.Generation != 8 || !slices.Equal(r.Failed, []Failed{{List: "blocked", Error: "shrunk", Held: true}}) {
 		t.Errorf("Rescan: %+v, %v", r, err)
 	}
-	if a, err := c.Accept(ctx, "blocked", "abc", "it is right"); err != nil || a != (Accepted{9, 2, 5}) {
+	if a, err := Call(ctx, c, OpAccept, AcceptRequest{SHA256: "abc", Why: "it is right"}, "blocked"); err != nil || a != (Accepted{9, 2, 5}) {
 		t.Errorf("Accept: %+v, %v", a, err)
 	}
 	if !slices.Equal(gate.accepted, []string{"abc"}) {
 		t.Errorf("accepted %q", gate.accepted)
 	}
-	if _, err := c.Accept(ctx, "a/../b", "abc", ""); !errors.Is(err, ErrNoList) || !strings.Contains(err.Error(), `"a/../b"`) {
+	if _, err := Call(ctx, c, OpAccept, AcceptRequest{SHA256: "abc"}, "a/../b"); !errors.Is(err, ErrNoList) || !strings.Contains(err.Error(), `"a/../b"`) {
 		t.Errorf("Accept of no list: %v, want %v", err, ErrNoList)
 	}
-	if _, err := c.Accept(ctx, "blocked", "", ""); !errors.Is(err, ErrNothingHeld) {
+	if _, err := Call(ctx, c, OpAccept, AcceptRequest{}, "blocked"); !errors.Is(err, ErrNothingHeld) {
 		t.Errorf("Accept of nothing: %v, want %v", err, ErrNothingHeld)
 	}
-	pin, err := c.Pin(ctx, "blocked", "abc", 5, "outbreak")
+	pin, err := Call(ctx, c, OpPin, PinRequest{SHA256: "abc", Entries: 5, Why: "outbreak"}, "blocked")
 	if err != nil || pin.Generation != 10 || pin.Pinned == nil || *pin.Pinned != (Pinned{SHA256: "abc", Entries: 5, Who: fmt.Sprint(os.Getuid()), Why: "outbreak"}) {
 		t.Errorf("Pin: %+v, %v", pin.Pinned, err)
 	}
@@ -52,28 +52,28 @@ func TestCalls(t *testing.T) {
 		t.Errorf("audited %+v", gate.audited)
 	}
 	gate.audited, gate.peers = nil, nil
-	if _, err := c.Unpin(ctx, "blocked", ""); !errors.Is(err, ErrNotPinned) || gate.audited != nil {
+	if _, err := Call(ctx, c, OpUnpin, UnpinRequest{}, "blocked"); !errors.Is(err, ErrNotPinned) || gate.audited != nil {
 		t.Errorf("Unpin: %v, want %v; audited %+v", err, ErrNotPinned, gate.audited)
 	}
-	if r, err := c.Handover(ctx, time.Minute); err != nil || r != (HandedOver{Old: Process{PID: 7}, New: Process{PID: 8}, Seconds: 60}) {
+	if r, err := Call(ctx, c, OpHandover, HandoverRequest{60}); err != nil || r != (HandedOver{Old: Process{PID: 7}, New: Process{PID: 8}, Seconds: 60}) {
 		t.Errorf("Handover: %+v, %v", r, err)
 	}
-	if _, err := c.Handover(ctx, 0); !errors.Is(err, ErrHandingOver) || !strings.HasSuffix(err.Error(), " to process 8") {
+	if _, err := Call(ctx, c, OpHandover, HandoverRequest{}); !errors.Is(err, ErrHandingOver) || !strings.HasSuffix(err.Error(), " to process 8") {
 		t.Errorf("Handover during a handover: %v, want %v", err, ErrHandingOver)
 	}
 	for _, timeout := range []time.Duration{-1, MaxHandover + 1e9} {
-		if _, err := c.Handover(ctx, timeout); !errors.Is(err, ErrRequest) {
+		if _, err := Call(ctx, c, OpHandover, HandoverRequest{timeout.Seconds()}); !errors.Is(err, ErrRequest) {
 			t.Errorf("Handover within %v: %v, want %v", timeout, err, ErrRequest)
 		}
 	}
 	record := AuditRecord{SudoUser: "admin", Command: "add", List: "blocked", What: "spam.example", Why: "complaints"}
-	if err := c.Audit(ctx, record); err != nil {
+	if _, err := Call(ctx, c, OpAudit, record); err != nil {
 		t.Error(err)
 	}
 	if !slices.Equal(gate.audited, []AuditRecord{record}) {
 		t.Errorf("audited %+v", gate.audited)
 	}
-	if err := c.Audit(ctx, AuditRecord{Command: "add"}); !errors.Is(err, ErrRequest) {
+	if _, err := Call(ctx, c, OpAudit, AuditRecord{Command: "add"}); !errors.Is(err, ErrRequest) {
 		t.Errorf("Audit of half a record: %v, want %v", err, ErrRequest)
 	}
 	if runtime.GOOS == "linux" {
@@ -174,7 +174,7 @@ func TestLogged(t *testing.T) {
 		Logger: slog.New(slog.NewTextHandler(&log, nil)),
 	})
 	c := dial(t, s.options.Socket.Path)
-	if _, err := c.Accept(context.Background(), "blocked", "abc", "it is right"); err != nil {
+	if _, err := Call(context.Background(), c, OpAccept, AcceptRequest{SHA256: "abc", Why: "it is right"}, "blocked"); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"list=blocked", `why="it is right"`, fmt.Sprintf("by.uid=%d", os.Getuid()), fmt.Sprintf("by.pid=%d", os.Getpid())} {
@@ -191,7 +191,7 @@ func TestCloseWhileAsked(t *testing.T) {
 	c := dial(t, s.options.Socket.Path)
 	asked := make(chan error, 1)
 	go func() {
-		_, err := c.Rescan(context.Background())
+		_, err := Call(context.Background(), c, OpRescan, None{})
 		asked <- err
 	}()
 	closed := make(chan error, 1)
@@ -209,7 +209,7 @@ func TestCloseWhileAsked(t *testing.T) {
 func TestEnding(t *testing.T) {
 	s := listen(t, &fakeGate{wait: make(chan struct{})})
 	s.cancel() // as Close does when it has waited enough
-	if _, err := dial(t, s.options.Socket.Path).Rescan(context.Background()); !errors.Is(err, ErrNotRunning) {
+	if _, err := Call(context.Background(), dial(t, s.options.Socket.Path), OpRescan, None{}); !errors.Is(err, ErrNotRunning) {
 		t.Errorf("Rescan: %v, want %v", err, ErrNotRunning)
 	}
 }
@@ -220,9 +220,13 @@ func TestMetricsRoute(t *testing.T) {
 		Socket:  unixsocket.Socket{Path: filepath.Join(t.TempDir(), "s"), Mode: 0o600},
 		Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "up 1\n") }),
 	})
-	var out bytes.Buffer
-	if err := dial(t, s.options.Socket.Path).Metrics(context.Background(), &out); err != nil || out.String() != "up 1\n" {
-		t.Errorf("%q, %v", &out, err)
+	metrics, err := send(context.Background(), dial(t, s.options.Socket.Path), opMetrics, None{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer metrics.Close()
+	if text, err := io.ReadAll(metrics); err != nil || string(text) != "up 1\n" {
+		t.Errorf("%q, %v", text, err)
 	}
 }
 
@@ -247,7 +251,7 @@ func (b *syncBuffer) String() string {
 func TestProbes(t *testing.T) {
 	gate := &fakeGate{}
 	c := dial(t, listen(t, gate).options.Socket.Path)
-	if h, err := c.Health(context.Background()); err != nil || !h.Healthy || h.PID != 7 {
+	if h, err := Call(context.Background(), c, OpHealth, None{}); err != nil || !h.Healthy || h.PID != 7 {
 		t.Errorf("Health: %+v, %v", h, err)
 	}
 	for _, test := range []struct {

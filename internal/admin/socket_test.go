@@ -90,8 +90,8 @@ func TestSocketPlaces(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer c.Close()
-			if n, err := c.Generation(context.Background()); n != 7 || err != nil {
-				t.Errorf("generation %d, %v", n, err)
+			if n, err := Call(context.Background(), c, OpGeneration, None{}); n.Generation != 7 || err != nil {
+				t.Errorf("generation %d, %v", n.Generation, err)
 			}
 		})
 	}
@@ -117,7 +117,7 @@ func TestTakeOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := dial(t, path)
-	if _, err := c.Generation(context.Background()); err != nil {
+	if _, err := Call(context.Background(), c, OpGeneration, None{}); err != nil {
 		t.Fatal(err)
 	}
 	if info, err := os.Lstat(path); err != nil || info.Mode().Perm() != 0o640 {
@@ -144,7 +144,7 @@ func TestEnsure(t *testing.T) {
 		if err := s.Ensure(); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := dial(t, s.options.Socket.Path).Generation(context.Background()); err != nil {
+		if _, err := Call(context.Background(), dial(t, s.options.Socket.Path), OpGeneration, None{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -155,7 +155,7 @@ func TestEnsure(t *testing.T) {
 	if err := s.Ensure(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := dial(t, s.options.Socket.Path).Generation(context.Background()); err != nil {
+	if _, err := Call(context.Background(), dial(t, s.options.Socket.Path), OpGeneration, None{}); err != nil {
 		t.Fatal(err)
 	}
 }

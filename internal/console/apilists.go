@@ -13,66 +13,33 @@ import (
 	"spamgate/internal/listedit"
 	"spamgate/internal/listfiles"
 	"spamgate/internal/managed"
+	"spamgate/internal/operation"
 )
 
 // listOperations are about lists.
-var listOperations = []operation{
-	{
-		method: "GET", path: "/lists", may: accounts.SeeLists, id: "lists", summary: "All lists with their state",
-		answers: []answer{{http.StatusOK, "The lists", apiLists{}}},
-		serve:   (*exchange).apiLists,
-	},
-	{
-		method: "GET", path: "/lists/{name}", may: accounts.SeeLists, id: "list", summary: "A list with its state",
-		answers: []answer{{http.StatusOK, "The list", admin.List{}}},
-		serve:   (*exchange).apiList,
-	},
-	{
-		method: "GET", path: "/lists/{name}/entries", may: accounts.SeeLists, id: "entries", summary: "Entries of a list, in the order of its files, or those that match an address",
-		query: []parameter{
-			{name: "q", what: "An address, a domain or an entry: only the entries that match it, are it or, of a domain, below it, as they serve"},
-			{name: "for", what: "A recipient, in a list by recipient: only the entries for it"},
-			{name: "at", what: "next of the page before; not with q and for"},
-			{name: "limit", what: "About how many: 1 to 1000, usually 100"},
-		},
-		answers: []answer{{http.StatusOK, "A page of entries", apiEntries{}}},
-		serve:   (*exchange).apiEntries,
-	},
-	{
-		method: "POST", path: "/lists/{name}/entries", may: accounts.LetIn, id: "addEntry", summary: "Add an entry to a managed list; it counts once this is answered",
-		body: apiNewEntry{},
-		answers: []answer{
-			{http.StatusCreated, "It was added", apiEdited{}},
-			{http.StatusOK, "It was there: already listed, or its reason and end were changed (updated)", apiEdited{}},
-		},
-		serve: (*exchange).apiAdd,
-	},
-	{
-		method: "DELETE", path: "/lists/{name}/entries/{entry}", may: accounts.EditEntries, id: "removeEntry", summary: "Remove an entry from a managed list",
-		query: []parameter{
-			{name: "for", what: "The recipient, in a list by recipient"},
-			{name: "reason", what: "Why, for the audit log"},
-		},
-		answers: []answer{{http.StatusOK, "It was removed", apiEdited{}}},
-		serve:   (*exchange).apiRemove,
-	},
-	{
-		method: "GET", path: "/lists/{name}/held", may: accounts.SeeLists, id: "held", summary: "An update that is held, and what it would change; of a long list the gate compares in the background, so ask again while it is comparing",
-		answers: []answer{{http.StatusOK, "The update", apiHeld{}}},
-		serve:   (*exchange).apiHeld,
-	},
-	{
-		method: "POST", path: "/lists/{name}/held/accept", may: accounts.AcceptHeld, id: "acceptHeld", summary: "Accept the update that is held: it becomes live",
-		body:    apiAccept{},
-		answers: []answer{{http.StatusOK, "It is live", admin.Accepted{}}},
-		serve:   (*exchange).apiAccept,
-	},
-	{
-		method: "POST", path: "/lists/{name}/held/refuse", may: accounts.AcceptHeld, id: "refuseHeld", summary: "Refuse the update that is held: the list is pinned to its live version",
-		body:    apiWhy{},
-		answers: []answer{{http.StatusOK, "The list is pinned", admin.PinResult{}}},
-		serve:   (*exchange).apiRefuse,
-	},
+var listOperations = []row{
+	op("lists", "GET", "/lists", accounts.SeeLists, "All lists with their state",
+		ok("The lists"), (*exchange).apiLists),
+	op("list", "GET", "/lists/{name}", accounts.SeeLists, "A list with its state",
+		ok("The list"), (*exchange).apiList),
+	op("entries", "GET", "/lists/{name}/entries", accounts.SeeLists, "Entries of a list, in the order of its files, or those that match an address",
+		ok("A page of entries"), (*exchange).apiEntries,
+		parameter{Name: "q", What: "An address, a domain or an entry: only the entries that match it, are it or, of a domain, below it, as they serve"},
+		parameter{Name: "for", What: "A recipient, in a list by recipient: only the entries for it"},
+		parameter{Name: "at", What: "next of the page before; not with q and for"},
+		parameter{Name: "limit", What: "About how many: 1 to 1000, usually 100"}),
+	op("addEntry", "POST", "/lists/{name}/entries", accounts.LetIn, "Add an entry to a managed list; it counts once this is answered",
+		[]operation.Answer{{Status: http.StatusCreated, What: "It was added"}, {Status: http.StatusOK, What: "It was there: already listed, or its reason and end were changed (updated)"}}, (*exchange).apiAdd),
+	op("removeEntry", "DELETE", "/lists/{name}/entries/{entry}", accounts.EditEntries, "Remove an entry from a managed list",
+		ok("It was removed"), (*exchange).apiRemove,
+		parameter{Name: "for", What: "The recipient, in a list by recipient"},
+		parameter{Name: "reason", What: "Why, for the audit log"}),
+	op("held", "GET", "/lists/{name}/held", accounts.SeeLists, "An update that is held, and what it would change; of a long list the gate compares in the background, so ask again while it is comparing",
+		ok("The update"), (*exchange).apiHeld),
+	op("acceptHeld", "POST", "/lists/{name}/held/accept", accounts.AcceptHeld, "Accept the update that is held: it becomes live",
+		ok("It is live"), (*exchange).apiAccept),
+	op("refuseHeld", "POST", "/lists/{name}/held/refuse", accounts.AcceptHeld, "Refuse the update that is held: the list is pinned to its live version",
+		ok("The list is pinned"), (*exchange).apiRefuse),
 }
 
 // apiLists are all lists.
@@ -131,53 +98,51 @@ type apiHeld struct {
 	Diff      *listcompare.Diff `json:"difference,omitempty"`
 }
 
-func (x *exchange) apiLists() (any, error) {
+func (x *exchange) apiLists(none) (apiLists, error) {
 	s := x.console.Gate.Status()
 	return apiLists{s.Generation, s.Lists}, nil
 }
 
-func (x *exchange) apiList() (any, error) {
-	l, err := x.list()
-	if err != nil {
-		return nil, err
+func (x *exchange) apiList(none) (admin.List, error) {
+	if _, err := x.list(); err != nil {
+		return admin.List{}, err
 	}
-	for _, s := range x.console.Gate.Status().Lists {
-		if s.Name == l.Name {
-			return s, nil
-		}
-	}
-	return nil, noList(l.Name)
+	shown, err := x.shownListIn()
+	return shown.List, err
 }
 
 // list returns the list that the path names.
 func (x *exchange) list() (*config.List, error) { return x.console.list(x.r.PathValue("name")) }
 
-// apiEntries returns entries of a list.
-func (x *exchange) apiEntries() (any, error) {
+// apiEntries returns entries of a list, in the order of its files.
+func (x *exchange) apiEntries(none) (result apiEntries, err error) {
 	l, err := x.list()
 	if err != nil {
-		return nil, err
+		return result, err
 	}
 	n, err := x.limit(100, listfiles.MaxPage)
 	if err != nil {
-		return nil, err
+		return result, err
 	}
 	if x.query("q") != "" || x.query("for") != "" {
 		return x.matchingEntries(l)
 	}
 	at, err := listfiles.ParsePlace(x.query("at"))
 	if err != nil {
-		return nil, invalid(sentence(err))
+		return result, invalid(sentence(err))
 	}
 	files, err := listfiles.New(*l)
 	if err != nil {
-		return nil, conflict("%s", sentence(err))
+		return result, conflict("%s", sentence(err))
 	}
 	page, err := listfiles.Browse(x.r.Context(), files, at, n)
 	if err != nil {
-		return nil, err
+		return result, err
 	}
-	result := apiEntries{Entries: entryInfos(page.Entries), Cut: page.Cut}
+	result = apiEntries{Entries: make([]listfiles.EntryInfo, len(page.Entries)), Cut: page.Cut}
+	for i, e := range page.Entries {
+		result.Entries[i] = e.At()
+	}
 	if page.Next != nil {
 		result.Next = page.Next.String()
 	}
@@ -185,77 +150,61 @@ func (x *exchange) apiEntries() (any, error) {
 }
 
 // matchingEntries returns the entries that match the query.
-func (x *exchange) matchingEntries(l *config.List) (any, error) {
+func (x *exchange) matchingEntries(l *config.List) (found apiEntries, err error) {
 	v := &listView{Facts: l, Query: x.query("q"), For: x.query("for")}
 	v.Name = l.Name
 	if err := x.searchList(v); err != nil {
-		return nil, err
+		return found, err
 	}
 	if v.Problem != "" {
-		return nil, invalid(v.Problem)
+		return found, invalid(v.Problem)
 	}
-	found := apiEntries{Entries: []listfiles.EntryInfo{}, Cut: v.Incomplete}
+	found = apiEntries{Entries: []listfiles.EntryInfo{}, Cut: v.Incomplete}
 	for _, row := range v.Rows {
 		found.Entries = append(found.Entries, row.EntryInfo)
 	}
 	return found, nil
 }
 
-// entryInfos returns entries as the API shows them.
-func entryInfos(all []listfiles.Located) []listfiles.EntryInfo {
-	shown := make([]listfiles.EntryInfo, len(all))
-	for i, e := range all {
-		shown[i] = e.At()
-	}
-	return shown
-}
-
 // apiAdd adds an entry.
-func (x *exchange) apiAdd() (any, error) {
+func (x *exchange) apiAdd(wanted apiNewEntry) (apiEdited, error) {
 	l, err := x.list()
 	if err != nil {
-		return nil, err
-	}
-	var wanted apiNewEntry
-	if err := x.body(&wanted); err != nil {
-		return nil, err
+		return apiEdited{}, err
 	}
 	until, err := parseEnd(wanted.Until, x.console.Now())
 	if err != nil {
-		return nil, err
+		return apiEdited{}, err
 	}
 	result, err := x.add(l, managed.NewEntry{Name: managed.Name{Entry: wanted.Entry, For: wanted.For}, Reason: wanted.Reason, Until: until})
-	if err == nil && result.Entries[0].What == listedit.Added {
-		x.status = http.StatusCreated
-	} else {
+	if err == nil && result.Entries[0].What != listedit.Added {
 		x.status = http.StatusOK
 	}
 	return edited(result, err)
 }
 
 // apiRemove removes an entry.
-func (x *exchange) apiRemove() (any, error) {
+func (x *exchange) apiRemove(none) (apiEdited, error) {
 	l, err := x.list()
 	if err != nil {
-		return nil, err
+		return apiEdited{}, err
 	}
-	name := managed.Name{Entry: x.r.PathValue("entry"), For: x.query("for")}
+	name, why := managed.Name{Entry: x.r.PathValue("entry"), For: x.query("for")}, x.query("reason")
 	if err := x.console.mayRemove(x.who, l, name); err != nil {
-		return nil, err
+		return apiEdited{}, err
 	}
-	why := x.query("reason")
 	if err := checkReason(why); err != nil {
-		return nil, err
+		return apiEdited{}, err
 	}
 	return edited(x.console.Editor.Remove(x.r.Context(), by(x.who), l.Name, []managed.Name{name}, managed.Options{Why: why}))
 }
 
 // edited returns what became of the only entry of an edit, or of all that an undo is about.
-func edited(r managed.Result, err error) (any, error) {
-	if err != nil {
-		return nil, err
-	}
-	if r.Undone > 0 {
+func edited(r managed.Result, err error) (apiEdited, error) {
+	switch {
+	case err != nil:
+		return apiEdited{}, err
+	case r.Undone > 0:
 		all := managed.Outcome{EntryInfo: listfiles.EntryInfo{List: r.List}, What: managed.Undid, Change: r.Change}
 		return apiEdited{all, r.Live, r.Undone, r.Stay, r.Entries[:min(r.Stay, len(r.Entries))]}, nil
 	}
@@ -263,20 +212,20 @@ func edited(r managed.Result, err error) (any, error) {
 }
 
 // apiHeld returns what is held of a list. The comparison is made as for the page.
-func (x *exchange) apiHeld() (any, error) {
+func (x *exchange) apiHeld(none) (held apiHeld, err error) {
 	v, l, err := x.heldView()
 	if err != nil {
-		return nil, err
+		return held, err
 	}
 	if !v.Held {
-		return nil, failure{http.StatusNotFound, "Nothing is held of the list " + l.Name + "."}
+		return held, failure{http.StatusNotFound, "Nothing is held of the list " + l.Name + "."}
 	}
-	held := apiHeld{List: l.Name, Sum: v.Sum, Why: v.Error, Since: v.ErrorSince, Acceptable: v.Acceptable}
+	held = apiHeld{List: l.Name, Sum: v.Sum, Why: v.Error, Since: v.ErrorSince, Acceptable: v.Acceptable}
 	compare := func(ctx context.Context) (any, error) { return x.console.compare(ctx, l) }
 	work := x.work(v.key(), v.Entries+int(v.Size/20), compare)
 	if work == nil {
 		if err := x.console.works.begin(x.console.ending, v.key(), x.console.Now, compare); err != nil {
-			return nil, err
+			return held, err
 		}
 	}
 	held.Comparing = !work.Done()
@@ -290,35 +239,27 @@ func (x *exchange) apiHeld() (any, error) {
 }
 
 // apiAccept accepts what is held of a list.
-func (x *exchange) apiAccept() (any, error) {
+func (x *exchange) apiAccept(body apiAccept) (admin.Accepted, error) {
 	v, l, err := x.heldView()
 	if err != nil {
-		return nil, err
-	}
-	var body apiAccept
-	if err := x.body(&body); err != nil {
-		return nil, err
+		return admin.Accepted{}, err
 	}
 	if body.Sum != "" && body.Sum != v.Sum {
-		return nil, conflict("The update of the list %s is no longer the one with this sum.", l.Name)
+		return admin.Accepted{}, conflict("The update of the list %s is no longer the one with this sum.", l.Name)
 	}
 	return x.accept(l, body.Why)
 }
 
 // apiRefuse pins a list to its live version.
-func (x *exchange) apiRefuse() (any, error) {
+func (x *exchange) apiRefuse(body apiWhy) (admin.PinResult, error) {
 	v, l, err := x.heldView()
 	if err != nil {
-		return nil, err
-	}
-	var body apiWhy
-	if err := x.body(&body); err != nil {
-		return nil, err
+		return admin.PinResult{}, err
 	}
 	if !v.Held {
-		return nil, conflict("Nothing is held of the list %s.", l.Name)
+		return admin.PinResult{}, conflict("Nothing is held of the list %s.", l.Name)
 	}
-	return x.pinList(l, admin.PinRequest{Why: body.Why, SudoUser: x.who.Name})
+	return x.pinList(l, admin.PinRequest{Why: body.Why, Caller: admin.Caller{SudoUser: x.who.Name}})
 }
 
 func noList(name string) error {

@@ -14,58 +14,39 @@ import (
 	"spamgate/internal/words"
 )
 
-var untilParameter = parameter{name: "until", what: "Only before this time, written alike"}
+var untilParameter = parameter{Name: "until", What: "Only before this time, written alike"}
 
 // mailOperations are about mail: what happened, and what would happen.
-var mailOperations = []operation{
-	{
-		method: "GET", path: "/check", may: accounts.Try, id: "check", summary: "What the gate would do with mail of a sender, and why",
-		query: []parameter{
-			{name: "sender", what: `The sender's address; "<>" for the null sender`, required: true},
-			{name: "recipient", what: "A recipient's address; an account for some domains has to name one", repeated: true},
-			{name: "client", what: "The client's IP address, for SPF"},
-			{name: "helo", what: "The name with which the client greets, for SPF"},
-			{name: "listener", what: "The listener to which the client is connected"},
-			{name: "trace", what: `"1": with every key that is looked up`, values: []string{"0", "1"}},
-			{name: "dns", what: `"1": lists in DNS are asked, and proofs are sought`, values: []string{"0", "1"}},
-		},
-		answers: []answer{{http.StatusOK, "What spamgate check --json prints, with trace what check --trace --json prints", nil}},
-		serve:   (*exchange).apiCheck,
-	},
-	{
-		method: "GET", path: "/decisions", may: accounts.SeeMail, id: "findDecisions", summary: "Decisions in the history, the newest first",
-		query: []parameter{
-			{name: "id", what: "The id of the message"},
-			{name: "sender", what: "A sender, in the envelope or the header"},
-			{name: "recipient", what: "A recipient"},
-			{name: "domain", what: "The domain of a sender, or one above it"},
-			{name: "list", what: "The list that decided"},
-			{name: "action", what: "What was done", values: words.Actions},
-			{name: "client", what: "The client's IP address"},
-			sinceParameter, untilParameter,
-			{name: "limit", what: "The greatest number of decisions: 1 to 1000, usually 100; a page of large ones ends earlier"},
-			{name: "before", what: "next of the page before"},
-			{name: "gate", what: "Only the history of this gate of the fleet; else all gates are asked"},
-		},
-		answers: []answer{{http.StatusOK, "A page of decisions", fleetsearch.Page{}}},
-		serve:   (*exchange).apiDecisions,
-	},
-	{
-		method: "GET", path: "/decisions/top", may: accounts.SeeTotals, id: "topDecisions", summary: "The senders, domains, lists or clients with most decisions",
-		query: []parameter{
-			{name: "by", what: "Of what", values: []string{"senders", "domains", "lists", "clients"}, required: true},
-			sinceParameter,
-			{name: "limit", what: "How many: 1 to 1000, usually 20"},
-		},
-		answers: []answer{{http.StatusOK, "The first ones", apiTop{}}},
-		serve:   (*exchange).apiTop,
-	},
-	{
-		method: "GET", path: "/totals", may: accounts.SeeTotals, id: "totals", summary: "Numbers of decisions over time, by action, list and reason",
-		query:   []parameter{sinceParameter, untilParameter},
-		answers: []answer{{http.StatusOK, "The numbers of each minute in up to 3 hours of the last two days, of each hour in up to 32 days, else of each day (UTC)", apiTotals{}}},
-		serve:   (*exchange).apiTotals,
-	},
+var mailOperations = []row{
+	op("check", "GET", "/check", accounts.Try, "What the gate would do with mail of a sender, and why",
+		ok("What spamgate check --json prints, with trace what check --trace --json prints"), (*exchange).apiCheck,
+		parameter{Name: "sender", What: `The sender's address; "<>" for the null sender`, Required: true},
+		parameter{Name: "recipient", What: "A recipient's address; an account for some domains has to name one", Repeated: true},
+		parameter{Name: "client", What: "The client's IP address, for SPF"},
+		parameter{Name: "helo", What: "The name with which the client greets, for SPF"},
+		parameter{Name: "listener", What: "The listener to which the client is connected"},
+		parameter{Name: "trace", What: `"1": with every key that is looked up`, Values: []string{"0", "1"}},
+		parameter{Name: "dns", What: `"1": lists in DNS are asked, and proofs are sought`, Values: []string{"0", "1"}}),
+	op("findDecisions", "GET", "/decisions", accounts.SeeMail, "Decisions in the history, the newest first",
+		ok("A page of decisions"), (*exchange).apiDecisions,
+		parameter{Name: "id", What: "The id of the message"},
+		parameter{Name: "sender", What: "A sender, in the envelope or the header"},
+		parameter{Name: "recipient", What: "A recipient"},
+		parameter{Name: "domain", What: "The domain of a sender, or one above it"},
+		parameter{Name: "list", What: "The list that decided"},
+		parameter{Name: "action", What: "What was done", Values: words.Actions},
+		parameter{Name: "client", What: "The client's IP address"},
+		sinceParameter, untilParameter,
+		parameter{Name: "limit", What: "The greatest number of decisions: 1 to 1000, usually 100; a page of large ones ends earlier"},
+		parameter{Name: "before", What: "next of the page before"},
+		parameter{Name: "gate", What: "Only the history of this gate of the fleet; else all gates are asked"}),
+	op("topDecisions", "GET", "/decisions/top", accounts.SeeTotals, "The senders, domains, lists or clients with most decisions",
+		ok("The first ones"), (*exchange).apiTop,
+		parameter{Name: "by", What: "Of what", Values: []string{"senders", "domains", "lists", "clients"}, Required: true},
+		sinceParameter,
+		parameter{Name: "limit", What: "How many: 1 to 1000, usually 20"}),
+	op("totals", "GET", "/totals", accounts.SeeTotals, "Numbers of decisions over time, by action, list and reason",
+		ok("The numbers of each minute in up to 3 hours of the last two days, of each hour in up to 32 days, else of each day (UTC)"), (*exchange).apiTotals, sinceParameter, untilParameter),
 }
 
 // apiTop is a ranking.
@@ -94,7 +75,7 @@ const lastDay = 24 * time.Hour
 var errNoHistory = failure{http.StatusNotFound, "The gate keeps no history: [decisions] keep is 0."}
 
 // apiCheck says what would happen to mail.
-func (x *exchange) apiCheck() (any, error) {
+func (x *exchange) apiCheck(none) (any, error) {
 	q := check.Question{
 		Listener: x.query("listener"), Address: x.query("sender"), Recipients: x.r.URL.Query()["recipient"],
 		Helo: x.query("helo"), Trace: x.query("trace") == "1", Offline: x.query("dns") != "1",
@@ -122,12 +103,12 @@ func (x *exchange) apiCheck() (any, error) {
 }
 
 // apiDecisions finds decisions.
-func (x *exchange) apiDecisions() (any, error) {
+func (x *exchange) apiDecisions(none) (page fleetsearch.Page, err error) {
 	q, _, err := x.console.mailQuery(x.r.URL.Query(), x.who)
 	if err != nil {
-		return nil, err
+		return page, err
 	}
-	page, err := x.findDecisions(q, x.query("gate"))
+	page, err = x.findDecisions(q, x.query("gate"))
 	if page.Gates == nil {
 		page.Fault = x.historyFault()
 	}
@@ -143,41 +124,41 @@ func (x *exchange) historyFault() string {
 }
 
 // apiTop ranks senders, domains, lists or clients.
-func (x *exchange) apiTop() (any, error) {
+func (x *exchange) apiTop(none) (t apiTop, err error) {
 	if !x.console.keepsHistory() {
-		return nil, errNoHistory
+		return t, errNoHistory
 	}
 	if err := mayChange(x.who, accounts.SeeTotals, ""); err != nil {
-		return nil, err
+		return t, err
 	}
-	since, _, err := x.span()
-	if err != nil {
-		return nil, err
+	if t.Since, _, err = x.span(); err != nil {
+		return t, err
 	}
 	n, err := x.limit(20, mostDecisions)
 	if err != nil {
-		return nil, err
+		return t, err
 	}
-	by := x.query("by")
-	top, err := x.console.History.Top(x.r.Context(), by, since, n, decisions.Query{RecipientDomains: x.who.Domains})
+	t.By, t.Top, t.Fault = x.query("by"), []decisions.Ranked{}, x.historyFault()
+	top, err := x.console.History.Top(x.r.Context(), t.By, t.Since, n, decisions.Query{RecipientDomains: x.who.Domains})
 	if err != nil {
-		return nil, err
+		return t, err
 	}
-	reach, err := x.historyReach()
-	return apiTop{by, since, append([]decisions.Ranked{}, top...), reach, x.historyFault()}, err
+	t.Top = append(t.Top, top...)
+	t.Reach, err = x.historyReach()
+	return t, err
 }
 
 // apiTotals counts decisions over time.
-func (x *exchange) apiTotals() (any, error) {
+func (x *exchange) apiTotals(none) (t apiTotals, err error) {
 	if !x.console.keepsHistory() {
-		return nil, errNoHistory
+		return t, errNoHistory
 	}
-	since, until, err := x.span()
-	if err != nil {
-		return nil, err
+	if t.Since, t.Until, err = x.span(); err != nil {
+		return t, err
 	}
-	totals, err := x.console.History.Totals(x.r.Context(), since, until)
-	return apiTotals{since, until, append([]decisions.Total{}, totals...)}, err
+	totals, err := x.console.History.Totals(x.r.Context(), t.Since, t.Until)
+	t.Totals = append([]decisions.Total{}, totals...)
+	return t, err
 }
 
 // span returns the times of the fields since and until, or else of the last day.

@@ -1,11 +1,21 @@
+// Package console is the gate's web console: pages for people and a JSON API for programs,
+// on a socket of its own.
+//
+// Nobody is trusted because of an address, loopback included: every page needs a session and
+// every API request a token. [Console.Routes] lists all routes with what an account must be
+// allowed to do. GET never changes anything. Text from mail, lists and log is hostile:
+// html/template escapes it, and the Content-Security-Policy allows no inline script.
 package console
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"net/url"
+	"slices"
+	"strings"
 	"time"
 
 	"spamgate/blocklist"
@@ -123,3 +133,88 @@ func (c *Console) Close() { c.end() }
 
 // secure reports whether browsers reach the console by https.
 func (c *Console) secure() bool { return c.Settings().URL.Scheme == "https" }
+
+// route is one way into the console.
+type route struct {
+	method, path string
+
+	// may is what the account must be allowed to do, if only for its own recipients. What
+	// the handler shows and changes needs accounts.Account.May or MayFor.
+	may accounts.Action
+
+	serve func(*exchange) error
+}
+
+// Not actions: anyone needs no session, and entered any account.
+const (
+	anyone accounts.Action = -1 - iota
+	entered
+)
+
+// Route is a route as documents and tests list it.
+type Route struct {
+	Method string
+	Path   string // as http.ServeMux has it
+	May    string // "anyone", "any account", or an accounts.Action
+}
+
+// Routes returns all routes.
+func (c *Console) Routes() []Route {
+	all := make([]Route, len(c.routes))
+	for i, r := range c.routes {
+		all[i] = Route{r.method, r.path, r.may.String()}
+		switch r.may {
+		case anyone:
+			all[i].May = "anyone"
+		case entered:
+			all[i].May = "any account"
+		}
+	}
+	return all
+}
+
+// allRoutes returns the routes of pages and API.
+func allRoutes() []route {
+	return slices.Concat(entranceRoutes, nowRoutes, mailRoutes, listRoutes, entryRoutes, tryRoutes, changesRoutes,
+		fleetRoutes, settingsRoutes, accountRoutes, apiRoutes())
+}
+
+// mux returns the router. A path without a route is 404 with a session, and the login page
+// or 401 without one, so that nobody learns from outside which routes there are.
+func (c *Console) mux() *http.ServeMux {
+	paths := map[string][]route{}
+	for _, r := range c.routes {
+		paths[r.path] = append(paths[r.path], r)
+	}
+	mux := http.NewServeMux()
+	for path, routes := range paths {
+		mux.Handle(path, c.byMethod(path, routes))
+	}
+	if paths["/"] == nil {
+		mux.Handle("/", c.serve(route{path: "/", may: entered, serve: func(*exchange) error { return errNotFound }}))
+	}
+	return mux
+}
+
+// byMethod returns the handler of a path. The patterns of the router have no methods: it would
+// not take "/mail/events" for all methods beside "GET /mail/{id}".
+func (c *Console) byMethod(path string, routes []route) http.Handler {
+	handlers, methods := map[string]http.Handler{}, []string{}
+	for _, r := range routes {
+		handlers[r.method], methods = c.serve(r), append(methods, r.method)
+	}
+	other := c.serve(route{path: path, may: entered, serve: func(x *exchange) error {
+		x.w.Header().Set("Allow", strings.Join(methods, ", "))
+		return failure{http.StatusMethodNotAllowed, "This path does not take " + x.r.Method + "."}
+	}})
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		method := r.Method
+		if method == http.MethodHead {
+			method = http.MethodGet
+		}
+		cmp.Or(handlers[method], other).ServeHTTP(w, r)
+	})
+}
+
+// isAPI reports whether a request is one to the API, whose answers are JSON.
+func isAPI(r *http.Request) bool { return strings.HasPrefix(r.URL.Path, "/api/") }

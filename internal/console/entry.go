@@ -41,9 +41,9 @@ type entryForm struct {
 	Why    string
 
 	Allow   bool
-	Whats   []choice
-	Whoms   []choice
-	Untils  []choice
+	Whats   []option
+	Whoms   []option
+	Untils  []option
 	Lists   []config.List // that the entry can go to
 	Missing string        // the lines of config.toml that make a list for the entry
 
@@ -59,47 +59,36 @@ type entryForm struct {
 	Preview  *entryPreview
 }
 
+// addressIn returns the address in a text in normal form, "" if it is a domain alone, and the domain, "" if
+// there is none. Before a domain there may be some of the characters in around.
+func addressIn(text, around string) (address, domain string) {
+	if a, err := sender.Parse(text); err == nil && a.Domain() != "" {
+		return a.String(), a.Domain()
+	}
+	domain, err := sender.NormalizeDomain(strings.TrimLeft(text, around))
+	if err != nil {
+		return "", ""
+	}
+	return "", domain
+}
+
 // domain returns the domain of the sender, "" if there is none.
 func (f *entryForm) domain() string {
-	if a, err := sender.Parse(f.Sender); err == nil {
-		return a.Domain()
-	}
-	d, err := sender.NormalizeDomain(strings.TrimLeft(f.Sender, "@*."))
-	if err != nil {
-		return ""
-	}
-	return d
+	_, domain := addressIn(f.Sender, "@*.")
+	return domain
 }
 
 // address returns the sender's address in normal form, "" if it is a domain alone.
 func (f *entryForm) address() string {
-	a, err := sender.Parse(f.Sender)
-	if err != nil || a.Local() == "" || a.Domain() == "" || strings.HasPrefix(f.Sender, "*@") {
+	if strings.HasPrefix(f.Sender, "*@") {
 		return ""
 	}
-	return a.String()
+	address, _ := addressIn(f.Sender, "@*.")
+	return address
 }
 
-// recipient returns the recipient in normal form, "" if it is none.
-func (f *entryForm) recipient() string {
-	a, err := sender.Parse(f.For)
-	if err != nil || a.Local() == "" || a.Domain() == "" {
-		return ""
-	}
-	return a.String()
-}
-
-// recipientDomain returns the domain of the recipient.
-func (f *entryForm) recipientDomain() string {
-	if a, err := sender.Parse(f.For); err == nil && a.Domain() != "" {
-		return a.Domain()
-	}
-	d, err := sender.NormalizeDomain(strings.TrimLeft(f.For, "@*"))
-	if err != nil {
-		return ""
-	}
-	return d
-}
+// recipient returns the recipient in normal form, "" if it is none, and its domain.
+func (f *entryForm) recipient() (address, domain string) { return addressIn(f.For, "@*") }
 
 // askEntry shows the form, and with show=1 what it would change.
 func (x *exchange) askEntry() error {
@@ -200,14 +189,12 @@ func (f *entryForm) newEntry(now time.Time) (e managed.NewEntry, err error) {
 		return e, err
 	}
 	e.Reason = f.Why
-	switch f.Until {
-	case "never":
-	case "date":
-		if f.Date == "" {
-			return e, invalid("Choose the day on which the entry ends.")
-		}
+	switch {
+	case f.Until == "date" && f.Date == "":
+		err = invalid("Choose the day on which the entry ends.")
+	case f.Until == "date":
 		e.Until, err = parseEnd(f.Date, now)
-	default:
+	case f.Until != "never":
 		e.Until, err = parseEnd(f.Until, now)
 	}
 	return e, err
@@ -215,7 +202,7 @@ func (f *entryForm) newEntry(now time.Time) (e managed.NewEntry, err error) {
 
 // side returns the recipients' side of the entry.
 func (f *entryForm) side() (string, error) {
-	recipient, domain := f.recipient(), f.recipientDomain()
+	recipient, domain := f.recipient()
 	switch {
 	case f.Whom == forAll:
 		return "", nil
@@ -344,7 +331,7 @@ func (f *entryForm) consequence() string {
 	case forRecipient:
 		whom = " for " + f.To
 	case forDomain:
-		whom = " for everybody at " + f.recipientDomain()
+		whom = " for everybody at " + strings.TrimPrefix(f.To, "@")
 	}
 	until := map[string]string{"1h": "for an hour", "1d": "for a day", "30d": "for a month", "never": "for good", "date": "until " + f.Date}[f.Until]
 	return verb + what + whom + " " + until

@@ -21,36 +21,30 @@ const (
 	forDomain    = "domain" // the recipient's
 )
 
-// choice is a choice of a form.
-type choice struct {
-	Value, Text string
-	Checked     bool
-}
-
 // choices sets what can be chosen, and what is chosen if nothing was.
 func (f *entryForm) choices(x *exchange) {
 	address, domain := f.address(), f.domain()
 	switch {
 	case f.Sender == "<>":
-		f.Whats = []choice{{whatNull, "bounces: mail without a sender", true}}
+		f.Whats = []option{{whatNull, "bounces: mail without a sender"}}
 	case f.Sender == "":
-		f.Whats = []choice{{whatAddress, "this address only", false}, {whatDomain, "everyone at its domain", false}, {whatBelow, "its domain with all subdomains", false}}
+		f.Whats = []option{{whatAddress, "this address only"}, {whatDomain, "everyone at its domain"}, {whatBelow, "its domain with all subdomains"}}
 	default:
 		if address != "" {
-			f.Whats = append(f.Whats, choice{whatAddress, "only " + address, false})
+			f.Whats = append(f.Whats, option{whatAddress, "only " + address})
 		}
 		if domain != "" {
-			f.Whats = append(f.Whats, choice{whatDomain, "everyone at " + domain, false})
+			f.Whats = append(f.Whats, option{whatDomain, "everyone at " + domain})
 		}
 		if domain != "" && !strings.HasPrefix(domain, "[") {
-			f.Whats = append(f.Whats, choice{whatBelow, domain + " with all its subdomains", false})
+			f.Whats = append(f.Whats, option{whatBelow, domain + " with all its subdomains"})
 		}
 	}
 	f.What = chosen(f.Whats, f.What)
 
-	recipient, whose := f.recipient(), f.recipientDomain()
+	recipient, whose := f.recipient()
 	if x.who.Domains == nil {
-		f.Whoms = append(f.Whoms, choice{forAll, "everybody", false})
+		f.Whoms = append(f.Whoms, option{forAll, "everybody"})
 	}
 	one, all := "one recipient", "all recipients at a domain"
 	if recipient != "" {
@@ -59,7 +53,7 @@ func (f *entryForm) choices(x *exchange) {
 	if whose != "" {
 		all = "everybody at " + whose
 	}
-	f.Whoms = append(f.Whoms, choice{forRecipient, one, false}, choice{forDomain, all, false})
+	f.Whoms = append(f.Whoms, option{forRecipient, one}, option{forDomain, all})
 	if _, ok := x.console.Editor.Default(f.Type, true); ok && f.Whom == "" && recipient != "" {
 		f.Whom = forRecipient
 	}
@@ -67,9 +61,9 @@ func (f *entryForm) choices(x *exchange) {
 
 	now := x.console.Now()
 	until := func(d time.Duration) string { return " (until " + untilTime(now.Add(d), now) + ")" }
-	f.Untils = []choice{{"1h", "an hour" + until(time.Hour), false}, {"1d", "a day" + until(24*time.Hour), false}}
+	f.Untils = []option{{"1h", "an hour" + until(time.Hour)}, {"1d", "a day" + until(24*time.Hour)}}
 	if _, limited := x.who.Longest(); !limited {
-		f.Untils = append(f.Untils, choice{"30d", "a month" + until(30*24*time.Hour), false}, choice{"never", "for good", false}, choice{"date", "until the end of a day", false})
+		f.Untils = append(f.Untils, option{"30d", "a month" + until(30*24*time.Hour)}, option{"never", "for good"}, option{"date", "until the end of a day"})
 	}
 	if f.Until == "" {
 		f.Until = map[bool]string{true: "1d", false: "never"}[f.Allow]
@@ -78,14 +72,12 @@ func (f *entryForm) choices(x *exchange) {
 	f.lists(x)
 }
 
-// chosen marks the choice with a value, or else the first one, and returns its value.
-func chosen(all []choice, value string) string {
-	i := max(0, slices.IndexFunc(all, func(c choice) bool { return c.Value == value }))
+// chosen returns a value that can be chosen, or else the first one; "" if there is none.
+func chosen(all []option, value string) string {
 	if len(all) == 0 {
 		return ""
 	}
-	all[i].Checked = true
-	return all[i].Value
+	return all[max(0, slices.IndexFunc(all, func(o option) bool { return o.Value == value }))].Value
 }
 
 // lists sets the lists that the entry can go to: managed ones of its type, the default first.

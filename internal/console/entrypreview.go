@@ -230,7 +230,8 @@ func (x *exchange) pastOf(f *entryForm) (q decisions.Query) {
 		q.Domain = f.domain()
 	}
 	if f.Whom == forRecipient {
-		q.Recipient = x.console.Show(f.recipient())
+		recipient, _ := f.recipient()
+		q.Recipient = x.console.Show(recipient)
 	}
 	return q
 }

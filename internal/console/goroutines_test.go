@@ -19,7 +19,6 @@ import (
 
 // guarded are the files that begin goroutines of which a panic would end the gate: why it does not.
 var guarded = map[string]string{
-	"console/cached.go":     "recovers",
 	"console/work.go":       "recovers",
 	"decisions/recorder.go": "the writer, which recovers in guarded",
 	"joined/joined.go":      "hands the panic to who waits",

@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"spamgate/internal/accounts"
+	"spamgate/internal/operation"
 	"spamgate/internal/web"
 )
 
@@ -254,11 +255,11 @@ func (x *exchange) turnAway() {
 	switch {
 	case isAPI(x.r):
 		x.w.Header().Set("WWW-Authenticate", `Bearer realm="spamgate"`)
-		x.json(http.StatusUnauthorized, apiError{"a token is needed: Authorization: Bearer TOKEN"})
+		operation.WriteJSON(x.w, http.StatusUnauthorized, apiError{"a token is needed: Authorization: Bearer TOKEN"})
 	case x.r.Method == http.MethodGet && x.r.Header.Get("Sec-Fetch-Site") == "cross-site":
 		x.show("again", view{Title: "One moment"})
 	case x.r.Method == http.MethodGet || x.r.Method == http.MethodHead:
-		http.Redirect(x.w, x.r, "/login?to="+escapeQuery(x.r.URL.RequestURI()), http.StatusSeeOther)
+		http.Redirect(x.w, x.r, "/login?to="+url.QueryEscape(x.r.URL.RequestURI()), http.StatusSeeOther)
 	default:
 		x.fail(failure{http.StatusUnauthorized, "Your session has ended. Log in and try again."})
 	}

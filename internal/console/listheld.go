@@ -25,9 +25,7 @@ import (
 
 // heldView is what the page of a held update shows.
 type heldView struct {
-	shownList
-	Tab  string
-	Done *notice
+	listTab
 
 	Work *work
 	Diff *listcompare.Diff // nil: not known yet
@@ -55,13 +53,7 @@ func (x *exchange) held() error {
 		return x.render("held", view{Title: "Held update of " + v.Name, Nav: "/lists", Data: v})
 	}
 	v.Work = x.work(v.key(), v.Entries+int(v.Size/20), func(ctx context.Context) (any, error) { return x.console.compare(ctx, l) })
-	if v.Work.Done() {
-		v.Diff, _ = v.Work.result.(*listcompare.Diff)
-		if v.Work.err != nil {
-			v.Why = v.Work.err.Error()
-		}
-	}
-	if v.Diff != nil {
+	if v.Diff, v.Why = resultOf[*listcompare.Diff](v.Work); v.Diff != nil {
 		for _, d := range v.Diff.Differences {
 			switch d.What {
 			case "went":
@@ -86,18 +78,14 @@ func refreshWhile(w *work) time.Duration {
 
 // heldView returns the state of the list in the path, and its configuration.
 func (x *exchange) heldView() (v heldView, l *config.List, err error) {
-	if v.shownList, err = x.shownListIn(); err != nil {
-		return v, l, err
-	}
-	if l, err = x.withFiles(); err != nil {
+	if v.listTab, l, err = x.listTab("held"); err != nil {
 		return v, l, err
 	}
 	stats, err := report.FindStats(x.console.Set(), v.Name)
 	if err != nil {
 		return v, l, err
 	}
-	v.Tab, v.Sum = "held", stats.HeldSum
-	v.MayAccept, v.MayPin = x.who.May(accounts.AcceptHeld), x.who.May(accounts.Pin)
+	v.Sum, v.MayAccept, v.MayPin = stats.HeldSum, x.who.May(accounts.AcceptHeld), x.who.May(accounts.Pin)
 	if files, err := listfiles.New(*l); err == nil {
 		for _, path := range files.Paths {
 			if info, err := setup.Opener(*l).Stat(path); err == nil {
@@ -162,6 +150,14 @@ func (x *exchange) record(command, list, what, why string) {
 	}
 }
 
+// withReason returns the list in the path, and the reason in a form.
+func (x *exchange) withReason() (l *config.List, why string, err error) {
+	if l, err = x.withFiles(); err == nil {
+		why, err = x.reason()
+	}
+	return l, why, err
+}
+
 // reason returns the reason in a form, which must be given.
 func (x *exchange) reason() (string, error) {
 	why := x.form("why")
@@ -211,15 +207,11 @@ func heldFailure(err error) error {
 }
 
 func (x *exchange) pin() error {
-	l, err := x.withFiles()
+	l, why, err := x.withReason()
 	if err != nil {
 		return err
 	}
-	why, err := x.reason()
-	if err != nil {
-		return err
-	}
-	request := admin.PinRequest{Why: why, SudoUser: x.who.Name}
+	request := admin.PinRequest{Why: why, Caller: admin.Caller{SudoUser: x.who.Name}}
 	if id := x.form("version"); id != "" {
 		version, err := x.findVersion(l.Name, id)
 		if err != nil {
@@ -247,11 +239,7 @@ func (x *exchange) pinList(l *config.List, request admin.PinRequest) (admin.PinR
 }
 
 func (x *exchange) unpin() error {
-	l, err := x.withFiles()
-	if err != nil {
-		return err
-	}
-	why, err := x.reason()
+	l, why, err := x.withReason()
 	if err != nil {
 		return err
 	}

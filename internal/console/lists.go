@@ -132,6 +132,23 @@ func (x *exchange) listsPage() error {
 	return x.render("lists", view{Title: "Lists", Nav: "/lists", Data: v})
 }
 
+// listTab is a page about one list.
+type listTab struct {
+	shownList
+	Tab  string
+	Done *notice
+}
+
+// listTab returns the beginning of a page about the list in the path, with its configuration. A list
+// in DNS is a failure.
+func (x *exchange) listTab(tab string) (t listTab, l *config.List, err error) {
+	t.Tab = tab
+	if t.shownList, err = x.shownListIn(); err == nil {
+		l, err = x.withFiles()
+	}
+	return t, l, err
+}
+
 // shownListIn returns the list in the path with its state.
 func (x *exchange) shownListIn() (shownList, error) {
 	name := x.r.PathValue("name")

@@ -5,6 +5,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"net/url"
 	"time"
 
 	"spamgate/blocklist/listfile"
@@ -12,50 +13,41 @@ import (
 	"spamgate/internal/accounts"
 	"spamgate/internal/config"
 	"spamgate/internal/listfiles"
+	"spamgate/internal/managed"
 	"spamgate/internal/report"
 	"spamgate/internal/setup"
 )
 
 // versionsView is what the page of a list's versions shows.
 type versionsView struct {
-	shownList
-	Tab      string
-	Done     *notice
-	Versions []versionRow
-	History  int64 // [state] history
-	Restore  bool  // the account may put a version back: the list is managed
-	MayPin   bool
-}
-
-// versionRow is a version of a list.
-type versionRow struct {
-	store.VersionInfo
-	Live, Pinned bool
+	listTab
+	Versions  []store.VersionInfo
+	Live      string // the sum of the version that serves
+	PinnedSum string // that of the pinned one; "" for none
+	History   int64  // [state] history
+	Restore   bool   // the account may put a version back: the list is managed
+	MayPin    bool
 }
 
 func (x *exchange) versions() error {
-	shown, err := x.shownListIn()
+	tab, _, err := x.listTab("versions")
 	if err != nil {
-		return err
-	}
-	if _, err := x.withFiles(); err != nil {
 		return err
 	}
 	c := x.console.Config()
-	v := versionsView{shownList: shown, Tab: "versions", History: c.State.History, MayPin: x.who.May(accounts.Pin)}
-	v.Restore = shown.Managed && x.who.May(accounts.Rollback)
-	all, err := store.Versions(c.State.Dir, shown.Name)
+	v := versionsView{listTab: tab, History: c.State.History, MayPin: x.who.May(accounts.Pin)}
+	v.Restore = v.Managed && x.who.May(accounts.Rollback)
+	if v.Versions, err = store.Versions(c.State.Dir, v.Name); err != nil {
+		return err
+	}
+	stats, err := report.FindStats(x.console.Set(), v.Name)
 	if err != nil {
 		return err
 	}
-	stats, err := report.FindStats(x.console.Set(), shown.Name)
-	if err != nil {
-		return err
+	if v.Live = stats.Sum; v.Pinned != nil {
+		v.PinnedSum = v.Pinned.SHA256
 	}
-	for _, one := range all {
-		v.Versions = append(v.Versions, versionRow{one, one.Sum == stats.Sum, shown.List.Pinned != nil && shown.List.Pinned.SHA256 == one.Sum})
-	}
-	return x.render("versions", view{Title: "Versions of " + shown.Name, Nav: "/lists", Data: v})
+	return x.render("versions", view{Title: "Versions of " + v.Name, Nav: "/lists", Data: v})
 }
 
 // findVersion returns a kept version of a list.
@@ -170,4 +162,50 @@ func (d *download) end(err error) error {
 		_, err = d.Write(nil)
 	}
 	return err
+}
+
+// rollbackView is what the form to serve an earlier version shows.
+type rollbackView struct {
+	listTab
+	Version store.VersionInfo
+	Restore bool // else the list is pinned
+	Drops   []managed.Change
+}
+
+func (x *exchange) askRollback() error {
+	tab, _, err := x.listTab("versions")
+	if err != nil {
+		return err
+	}
+	v := rollbackView{listTab: tab, Restore: tab.Managed}
+	if v.Version, err = x.findVersion(v.Name, x.query("version")); err != nil {
+		return err
+	}
+	if v.Restore {
+		if v.Drops, err = managed.Drops(x.r.Context(), x.console.Editor.Changes, v.Name, v.Version.Time); err != nil {
+			return err
+		}
+	}
+	return x.render("rollback", view{Title: "An earlier version of " + v.Name, Nav: "/lists", Data: v})
+}
+
+// rollback puts an earlier version of a managed list back.
+func (x *exchange) rollback() error {
+	l, why, err := x.withReason()
+	if err != nil {
+		return err
+	}
+	version, err := x.findVersion(l.Name, x.form("version"))
+	if err != nil {
+		return err
+	}
+	result, err := x.console.Editor.Rollback(x.r.Context(), by(x.who), l.Name, version.ID, managed.Options{Why: why})
+	if err != nil {
+		return err
+	}
+	x.console.Logger.Info("console change", "command", "rollback", "user", x.who.Name, "client", x.clientAddress(), "list", l.Name, "what", "put version "+version.ID+" back", "why", why)
+	if result.NotLive != "" {
+		return failure{http.StatusAccepted, fmt.Sprintf("The version is back, but does not serve: %s.", result.NotLive)}
+	}
+	return x.redirect("/lists/" + url.PathEscape(l.Name))
 }

@@ -29,9 +29,9 @@ type mailPage struct {
 	Spans   []option
 	Lists   []string // by name
 
-	Gate  string   // of this gate in its fleet; "" for none
-	Gates []option // that can be chosen
-	Asked *asked   // nil: only this gate's history was searched
+	Gate  string            // of this gate in its fleet; "" for none
+	Gates []option          // that can be chosen
+	Asked *fleetsearch.Page // nil: only this gate's history was searched
 
 	Rows       []mailRow
 	Bound      bool       // the account sees its recipients' part only
@@ -88,9 +88,9 @@ func (x *exchange) findMail(p *mailPage) error {
 		p.Stands = r.Stats().Err != ""
 	}
 	p.Stands = p.Stands || found.Fault != ""
-	p.Asked = x.asked(&found)
+	p.Asked = asked(&found)
 	p.Rows, p.Reach, p.Incomplete = x.mailRows(found.Decisions), found.Reach, found.Incomplete
-	values := s.values()
+	values := fieldValues(s.Fields)
 	if s.query.Before != "" {
 		p.Newest = mailPath("/mail", values)
 	}

@@ -2,13 +2,19 @@ package console
 
 import (
 	"fmt"
+	"net/netip"
 	"net/url"
 	"regexp"
 	"strconv"
 	"strings"
 	"time"
 
+	"spamgate/blocklist/sender"
+	"spamgate/internal/accounts"
 	"spamgate/internal/decisions"
+	"spamgate/internal/fleetsearch"
+	"spamgate/internal/logging"
+	"spamgate/internal/mailwhy"
 	"spamgate/internal/words"
 )
 
@@ -42,10 +48,21 @@ type mailSearch struct {
 	query decisions.Query
 }
 
-// values returns the fields that are filled in.
-func (s *mailSearch) values() url.Values {
+// fields returns the fields of the URL that are filled in, unless they are too long.
+func (x *exchange) fields(names ...string) map[string]string {
+	filled := map[string]string{}
+	for _, name := range names {
+		if text := x.query(name); text != "" && len(text) <= longestField {
+			filled[name] = text
+		}
+	}
+	return filled
+}
+
+// fieldValues returns fields for a URL.
+func fieldValues(fields map[string]string) url.Values {
 	v := url.Values{}
-	for name, text := range s.Fields {
+	for name, text := range fields {
 		v.Set(name, text)
 	}
 	return v
@@ -63,13 +80,8 @@ func (s *mailSearch) Detailed() bool {
 
 // mailSearch returns the search that the URL describes.
 func (x *exchange) mailSearch() *mailSearch {
-	s := &mailSearch{Fields: map[string]string{}}
+	s := &mailSearch{Fields: x.fields(searchFields...)}
 	given := x.r.URL.Query()
-	for _, name := range searchFields {
-		if text := strings.TrimSpace(given.Get(name)); text != "" && len(text) <= longestField {
-			s.Fields[name] = text
-		}
-	}
 	var err error
 	s.query, s.Note, err = x.console.mailQuery(given, x.who)
 	if err == nil {
@@ -90,16 +102,10 @@ func (x *exchange) mailSearch() *mailSearch {
 	return s
 }
 
-// idInAReply is the id in a refusal or in a log line, as people paste it.
-var idInAReply = regexp.MustCompile(`(?i)\bid[ =:]+([A-Z2-7]{12})\b`)
-
 // fillAny adds the field for everything to a query: what looks like an id is one, then a
 // client, an address, the name of a list, and a domain.
 func (c *Console) fillAny(q *decisions.Query, text string) (err error) {
-	if id := idInAReply.FindStringSubmatch(text); id != nil {
-		text = id[1]
-	}
-	if id := strings.ToUpper(text); messageID.MatchString(id) {
+	if id, ok := mailwhy.FindID(text); ok {
 		q.ID = id
 		return nil
 	}
@@ -133,4 +139,136 @@ func (x *exchange) liveSince() time.Time {
 		}
 	}
 	return x.console.Now()
+}
+
+const (
+	mostDecisions = 1000 // of a page
+	longestField  = 1000 // in bytes; an address has at most 254
+)
+
+var (
+	messageID     = regexp.MustCompile(`^[A-Z2-7]{12}$`)
+	hashedAddress = regexp.MustCompile(`^[0-9a-f]{16}$`)
+)
+
+// mailQuery returns the query over the history that the fields of a URL describe: sender,
+// recipient, domain, list, id, action, client, since, until, limit and before. Addresses become
+// what the history has for them, and the account sees its own recipients only. The note says
+// what an answer does not tell; the error is for users.
+func (c *Console) mailQuery(v url.Values, who accounts.Account) (q decisions.Query, note string, err error) {
+	q.RecipientDomains = who.Domains
+	past := func(text string) (time.Time, error) { return parsePast(text, c.Now()) }
+	for _, f := range []struct {
+		name  string
+		parse func(string) error
+	}{
+		{"id", into(&q.ID, parseID)},
+		{"sender", into(&q.Sender, c.wantedAddress)},
+		{"recipient", into(&q.Recipient, c.wantedAddress)},
+		{"domain", into(&q.Domain, c.wantedDomain)},
+		{"list", into(&q.List, asItIs)},
+		{"action", into(&q.Action, parseAction)},
+		{"client", into(&q.Client, wantedClient)},
+		{"since", into(&q.Since, past)},
+		{"until", into(&q.Until, past)},
+		{"limit", into(&q.Limit, parseLimit)},
+		{"before", into(&q.Before, func(s string) (decisions.Cursor, error) { return decisions.Cursor(s), nil })},
+	} {
+		text := strings.TrimSpace(v.Get(f.name))
+		if len(text) > longestField && (f.name != "before" || len(text) > fleetsearch.MaxCursor) {
+			return q, "", invalid(fmt.Sprintf("The field %s has more than %s characters.", f.name, number(longestField)))
+		}
+		if text == "" {
+			continue
+		}
+		if err := f.parse(text); err != nil {
+			return q, "", err
+		}
+	}
+	return q, c.mailNote(&q), nil
+}
+
+// into returns a function that sets a field to what parse makes of a text.
+func into[T any](field *T, parse func(string) (T, error)) func(string) error {
+	return func(text string) (err error) {
+		*field, err = parse(text)
+		return err
+	}
+}
+
+func asItIs(text string) (string, error) { return text, nil }
+
+// mailNote returns a note if an answer to the query may be about others.
+func (c *Console) mailNote(q *decisions.Query) string {
+	if c.Config().Log.Addresses == logging.AddressesDomain && q.Address+q.Sender+q.Recipient != "" {
+		return `The history has only the domains of addresses ([log] addresses = "domain"), so these messages may be somebody else's at the domain.`
+	}
+	return ""
+}
+
+func parseID(text string) (string, error) {
+	id := strings.ToUpper(text)
+	if !messageID.MatchString(id) {
+		return "", invalid(fmt.Sprintf("%q is not an id: it has 12 letters and digits from 2 to 7, as at the end of a refusal.", text))
+	}
+	return id, nil
+}
+
+func parseAction(text string) (string, error) {
+	action, err := words.ParseAction(text)
+	return action, typed(err)
+}
+
+func parseLimit(text string) (int, error) {
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 || n > mostDecisions {
+		return 0, invalid(fmt.Sprintf("The field limit is not a number from 1 to %d.", mostDecisions))
+	}
+	return n, nil
+}
+
+// wantedAddress returns an address as the history shows it.
+func (c *Console) wantedAddress(text string) (string, error) {
+	if text == "<>" || c.Config().Log.Addresses == logging.AddressesHash && hashedAddress.MatchString(text) {
+		return text, nil
+	}
+	address, err := sender.Parse(pastedAddress(text))
+	if err != nil {
+		return "", invalid(fmt.Sprintf("%q is not an address: %v.", text, err))
+	}
+	return c.Show(address.String()), nil
+}
+
+// pastedAddress returns the address in a text as mail programs and pages have it: with a name before
+// it, as in "Bob <bob@example.net>", or after mailto:.
+func pastedAddress(text string) string {
+	if at := strings.LastIndexByte(text, '<'); at >= 0 && strings.HasSuffix(text, ">") {
+		text = text[at+1 : len(text)-1]
+	}
+	const mailto = "mailto:"
+	if len(text) > len(mailto) && strings.EqualFold(text[:len(mailto)], mailto) {
+		text, _, _ = strings.Cut(text[len(mailto):], "?")
+	}
+	return text
+}
+
+// wantedDomain returns the normal form of a domain.
+func (c *Console) wantedDomain(text string) (string, error) {
+	if c.Config().Log.Addresses == logging.AddressesHash {
+		return "", invalid(`The history has hashes in place of addresses ([log] addresses = "hash"): search for a whole address.`)
+	}
+	domain, err := sender.NormalizeDomain(strings.Trim(text, "*@."))
+	if err != nil {
+		return "", invalid(fmt.Sprintf("%q is not a domain: %v.", text, err))
+	}
+	return domain, nil
+}
+
+// wantedClient returns an IP address, which may have a port, as the history has it.
+func wantedClient(text string) (string, error) {
+	address, err := netip.ParseAddr(strings.Trim(clientIP(text), "[]"))
+	if err != nil {
+		return "", invalid(fmt.Sprintf("%q is not an IP address: write it as 192.0.2.1 or 2001:db8::1.", text))
+	}
+	return address.Unmap().WithZone("").String(), nil
 }

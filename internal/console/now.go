@@ -19,14 +19,13 @@ const nowRefresh = time.Minute
 
 // nowPage is what the page Now shows.
 type nowPage struct {
-	Done    *notice
-	Seconds int // until it loads again
+	Done *notice
 
 	Span  span
 	Spans []span
 
 	Series  *series // nil: there is no history
-	Figures []figure
+	Figures []kind
 
 	Health   *admin.Health // nil: it is being checked
 	Problems []string
@@ -35,12 +34,6 @@ type nowPage struct {
 	Lists    []nowList
 	History  *decisions.Stats
 	Reach    *time.Time // of the history; nil: it is empty
-}
-
-// figure is a number with the search behind it.
-type figure struct {
-	kind
-	Path string
 }
 
 // nowList is a list in short.
@@ -55,7 +48,7 @@ type nowList struct {
 }
 
 func (x *exchange) now() error {
-	p := nowPage{Seconds: int(nowRefresh.Seconds()), Spans: spans, Span: spans[1]}
+	p := nowPage{Spans: spans, Span: spans[1]}
 	for _, s := range spans {
 		if s.Name == x.query("range") {
 			p.Span = s
@@ -101,7 +94,8 @@ func (x *exchange) fillSeries(p *nowPage) error {
 	}
 	for _, k := range p.Series.Kinds {
 		if k.Sum > 0 || k.Action == "accept" || k.Action == "reject" || k.Action == "defer" {
-			p.Figures = append(p.Figures, figure{k, x.ownMail("action", k.Action, p.Span)})
+			k.Path = x.ownMail("action", k.Action, p.Span)
+			p.Figures = append(p.Figures, k)
 		}
 	}
 	return nil

@@ -21,6 +21,7 @@ import (
 
 	"spamgate/docs"
 	"spamgate/internal/admin"
+	"spamgate/internal/operation"
 )
 
 var update = flag.Bool("update", false, "write docs/openapi.json")
@@ -84,13 +85,14 @@ func describeAPI(t *testing.T) object {
 			"responses": object{"200": object{"description": "The document", "content": object{"application/json": object{"schema": object{"type": "object"}}}}},
 		}},
 	}
-	for _, op := range operations() {
-		path, _ := paths[apiRoot+op.path].(object)
+	for _, one := range operations() {
+		op := one.About()
+		path, _ := paths[apiRoot+op.Path].(object)
 		if path == nil {
 			path = object{}
-			paths[apiRoot+op.path] = path
+			paths[apiRoot+op.Path] = path
 		}
-		path[strings.ToLower(op.method)] = s.operation(op)
+		path[strings.ToLower(op.Method)] = s.operation(op)
 	}
 	s.of(reflect.TypeFor[apiError]())
 	return object{
@@ -122,25 +124,25 @@ var pathParameters = map[string]string{
 	"id":    "The id of a change",
 }
 
-func (s *schemas) operation(op operation) object {
-	o := object{"operationId": op.id, "summary": op.summary, "description": "Needs the right to " + op.may.String() + "."}
+func (s *schemas) operation(op *operation.Row) object {
+	o := object{"operationId": op.Name, "summary": op.Summary, "description": "Needs the right to " + op.May.String() + "."}
 	var parameters []object
-	for _, m := range inPath.FindAllStringSubmatch(op.path, -1) {
+	for _, m := range inPath.FindAllStringSubmatch(op.Path, -1) {
 		if pathParameters[m[1]] == "" {
-			s.t.Errorf("%s: pathParameters lacks %s", op.path, m[1])
+			s.t.Errorf("%s: pathParameters lacks %s", op.Path, m[1])
 		}
 		parameters = append(parameters, object{"name": m[1], "in": "path", "required": true, "description": pathParameters[m[1]], "schema": object{"type": "string"}})
 	}
-	for _, p := range op.query {
+	for _, p := range op.Query {
 		schema := object{"type": "string"}
-		if p.values != nil {
-			schema["enum"] = p.values
+		if p.Values != nil {
+			schema["enum"] = p.Values
 		}
-		if p.repeated {
+		if p.Repeated {
 			schema = object{"type": "array", "items": schema}
 		}
-		parameter := object{"name": p.name, "in": "query", "description": p.what, "schema": schema}
-		if p.required {
+		parameter := object{"name": p.Name, "in": "query", "description": p.What, "schema": schema}
+		if p.Required {
 			parameter["required"] = true
 		}
 		parameters = append(parameters, parameter)
@@ -148,12 +150,12 @@ func (s *schemas) operation(op operation) object {
 	if parameters != nil {
 		o["parameters"] = parameters
 	}
-	if op.body != nil {
-		o["requestBody"] = object{"required": true, "content": s.content(op.body)}
+	if op.Request != any(none{}) {
+		o["requestBody"] = object{"required": true, "content": s.content(op.Request)}
 	}
 	responses := object{"default": object{"description": "An error", "content": s.content(apiError{})}}
-	for _, a := range op.answers {
-		responses[strconv.Itoa(a.status)] = object{"description": a.what, "content": s.content(a.body)}
+	for _, a := range op.Answers {
+		responses[strconv.Itoa(a.Status)] = object{"description": a.What, "content": s.content(op.Reply)}
 	}
 	o["responses"] = responses
 	return o

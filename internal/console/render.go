@@ -11,14 +11,17 @@ import (
 	"mime"
 	"net/http"
 	"path"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"spamgate/internal/accounts"
 	"spamgate/internal/term"
 	"spamgate/internal/text"
 	"spamgate/internal/version"
+	"spamgate/internal/words"
 )
 
 //go:embed pages/*.html
@@ -29,7 +32,7 @@ var staticFiles embed.FS
 
 // navItem is a page that the navigation names.
 type navItem struct {
-	path, name string
+	Path, Name string
 	may        accounts.Action
 }
 
@@ -56,16 +59,10 @@ type view struct {
 	// Set by render.
 	Who     accounts.Account
 	SSO     bool
-	Links   []link
+	Links   []navItem
 	Host    string
 	Version string
 	Now     time.Time
-}
-
-// link is a link in the navigation.
-type link struct {
-	Path, Name string
-	Here       bool
 }
 
 // pages are the parsed templates by name.
@@ -73,21 +70,11 @@ type pages map[string]*template.Template
 
 // parsePages parses the templates: each page with the layout and the shared parts.
 func parsePages() (pages, error) {
-	files, err := fs.Glob(pageFiles, "pages/*.html")
+	shared, err := template.New("").Funcs(functions).ParseFS(pageFiles, "pages/_*.html")
 	if err != nil {
 		return nil, err
 	}
-	shared := template.New("").Funcs(functions)
-	var own []string
-	for _, f := range files {
-		if strings.HasPrefix(path.Base(f), "_") {
-			if shared, err = shared.ParseFS(pageFiles, f); err != nil {
-				return nil, err
-			}
-			continue
-		}
-		own = append(own, f)
-	}
+	own, err := fs.Glob(pageFiles, "pages/[^_]*.html")
 	all := pages{}
 	for _, f := range own {
 		t, err := shared.Clone()
@@ -99,7 +86,7 @@ func parsePages() (pages, error) {
 		}
 		all[strings.TrimSuffix(path.Base(f), ".html")] = t
 	}
-	return all, nil
+	return all, err
 }
 
 // functions are what templates may call.
@@ -107,6 +94,7 @@ var functions = template.FuncMap{
 	"asset":  asset,
 	"number": func(n any) string { return number(n) },
 	"time":   func(t time.Time) string { return t.Local().Format("2006-01-02 15:04:05") },
+	"short":  shortTime,
 	"day":    func(t time.Time) string { return t.Local().Format("2006-01-02") },
 	"iso":    func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
 	"zone":   func(t time.Time) string { return t.Local().Format("MST -07:00") },
@@ -139,8 +127,8 @@ func number(n any) string {
 func (x *exchange) render(name string, v view) error {
 	v.Who, v.SSO, v.Host, v.Version, v.Now = x.who, x.sso, x.console.Config().Hostname, version.Number, x.console.Now()
 	for _, n := range navigation {
-		if x.who.Name != "" && x.who.MaySome(n.may) && (n.path != fleetPath || x.console.inFleet()) {
-			v.Links = append(v.Links, link{n.path, n.name, n.path == v.Nav})
+		if x.who.Name != "" && x.who.MaySome(n.may) && (n.Path != fleetPath || x.console.inFleet()) {
+			v.Links = append(v.Links, n)
 		}
 	}
 	return x.show(name, v)
@@ -192,4 +180,93 @@ func (x *exchange) static() error {
 	x.w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
 	http.ServeContent(x.w, x.r, "", time.Time{}, bytes.NewReader(content))
 	return nil
+}
+
+// parsePast parses a time in the past.
+func parsePast(text string, now time.Time) (time.Time, error) {
+	t, err := words.ParseSince(text, now)
+	return t, typed(err)
+}
+
+// parseEnd parses when an entry ends. "" is never, which is the zero time.
+func parseEnd(text string, now time.Time) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	t, err := words.ParseUntil(text, now)
+	return t, typed(err)
+}
+
+// typed makes an error about what a user has typed one for users.
+func typed(err error) error {
+	if err == nil {
+		return nil
+	}
+	return invalid(err.Error() + ".")
+}
+
+// listTime matches a time as lists and the audit log have it.
+var listTime = regexp.MustCompile(`\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`)
+
+// localTimes returns a text with its times as the pages write them.
+func localTimes(text string) string {
+	return listTime.ReplaceAllStringFunc(text, func(s string) string {
+		t, err := time.Parse(time.RFC3339, s)
+		if err != nil {
+			return s
+		}
+		return t.Local().Format("2006-01-02 15:04")
+	})
+}
+
+// untilTime writes the end of an entry.
+func untilTime(t, now time.Time) string {
+	t, now = t.Local(), now.Local()
+	tomorrow := now.AddDate(0, 0, 1)
+	switch {
+	case t.Year() == now.Year() && t.YearDay() == now.YearDay():
+		return t.Format("15:04")
+	case t.Year() == tomorrow.Year() && t.YearDay() == tomorrow.YearDay():
+		return "tomorrow, " + t.Format("15:04")
+	}
+	return t.Format("2006-01-02 15:04")
+}
+
+// shortTime writes a time as briefly as it is clear: without the day if it is today.
+func shortTime(t, now time.Time) string {
+	t, now = t.Local(), now.Local()
+	switch {
+	case t.Year() != now.Year():
+		return t.Format("2006-01-02 15:04")
+	case t.YearDay() != now.YearDay():
+		return t.Format("Jan 2 15:04")
+	}
+	return t.Format(time.TimeOnly)
+}
+
+// visible returns a text that strangers wrote so that nothing in it is hidden or changes how the
+// rest looks: control characters and those that change the direction of writing become escapes.
+func visible(text string) string { return escapeUnusual(text, "") }
+
+// visibleLines is visible, and keeps the ends of lines.
+func visibleLines(text string) string { return escapeUnusual(text, "\n") }
+
+func escapeUnusual(text, keep string) string {
+	text = strings.ToValidUTF8(text, "\uFFFD")
+	unusual := func(r rune) bool { return !unicode.IsPrint(r) && !strings.ContainsRune(keep, r) }
+	if !strings.ContainsFunc(text, unusual) {
+		return text
+	}
+	var b strings.Builder
+	for _, r := range text {
+		switch {
+		case !unusual(r):
+			b.WriteRune(r)
+		case r < 0x10000:
+			fmt.Fprintf(&b, `\u%04x`, r)
+		default:
+			fmt.Fprintf(&b, `\U%08x`, r)
+		}
+	}
+	return b.String()
 }

@@ -47,6 +47,7 @@ type kind struct {
 	Action string
 	Text   string
 	Sum    int64
+	Path   string // of the search
 }
 
 // step is a step of time.

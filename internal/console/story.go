@@ -29,9 +29,9 @@ const (
 // storyPage is what the page of one message shows.
 type storyPage struct {
 	ID     string
-	Gate   string // that had the message, in a fleet; "" for this gate without one
-	Other  bool   // it is another gate
-	Asked  *asked // nil: the fleet was not asked
+	Gate   string            // that had the message, in a fleet; "" for this gate without one
+	Other  bool              // it is another gate
+	Asked  *fleetsearch.Page // nil: the fleet was not asked
 	Done   *notice
 	Reach  *time.Time
 	Record string
@@ -111,7 +111,7 @@ func (x *exchange) findStory(p *storyPage) ([]decisions.Decision, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.Reach, p.Asked, p.More = found.Reach, x.asked(&found), found.Next != ""
+	p.Reach, p.Asked, p.More = found.Reach, asked(&found), found.Next != ""
 	if x.console.inFleet() {
 		p.Gate = x.console.gateName()
 	}
@@ -280,24 +280,17 @@ func (x *exchange) asksOthers() bool {
 // present returns what would happen now to a sender.
 func (x *exchange) present(q check.Question) presentVerdict {
 	v := presentVerdict{Address: q.Address}
-	print := func() (*check.Answer, string, error) {
-		answer, err := x.console.Check.Address(x.r.Context(), q)
-		if err != nil {
-			return nil, "", err
-		}
-		var text strings.Builder
-		answer.Print(&text)
-		return answer, text.String(), nil
-	}
-	answer, said, err := print()
+	answer, err := x.console.Check.Address(x.r.Context(), q)
 	if err == nil {
-		v.Outcome, v.Text = actionOutcomes[answer.Action.String()], said
+		v.Outcome, v.Text = actionOutcomes[answer.Action.String()], printed(answer)
 		q.Trace = true
-		_, v.Trace, err = print()
+		answer, err = x.console.Check.Address(x.r.Context(), q)
 	}
 	if err != nil {
 		v.Problem = err.Error()
+		return v
 	}
+	v.Trace = printed(answer)
 	return v
 }
 

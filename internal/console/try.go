@@ -178,15 +178,15 @@ func (x *exchange) message() ([]byte, error) {
 func (x *exchange) answer(ask func(ctx context.Context, trace bool) (*check.Answer, error)) (*tried, error) {
 	ctx, stop := context.WithTimeout(x.r.Context(), tryTime)
 	defer stop()
+	var long *check.Answer
 	short, err := ask(ctx, false)
+	if err == nil {
+		long, err = ask(ctx, true)
+	}
 	if err != nil {
 		return nil, checkFailure(err)
 	}
 	t := &tried{Action: short.Action, Listed: short.Listed, Text: printed(short)}
-	long, err := ask(ctx, true)
-	if err != nil {
-		return nil, checkFailure(err)
-	}
 	if long != nil {
 		t.Trace = printed(long)
 	}

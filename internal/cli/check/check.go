@@ -19,6 +19,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"spamgate/blocklist/verdict"
+	"spamgate/internal/admin"
 	"spamgate/internal/check"
 	"spamgate/internal/cli"
 	"spamgate/internal/cli/local"
@@ -213,11 +214,11 @@ func servedGeneration(ctx context.Context, c *config.Config) uint64 {
 	if gate.Client == nil {
 		return 0
 	}
-	generation, err := gate.Client.Generation(ctx)
+	serving, err := admin.Call(ctx, gate.Client, admin.OpGeneration, admin.None{})
 	if err != nil {
 		return 0
 	}
-	return generation
+	return serving.Generation
 }
 
 // printer prints answers.

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"spamgate/internal/accounts"
+	"spamgate/internal/admin"
 	"spamgate/internal/cli"
 	"spamgate/internal/cli/local"
 	"spamgate/internal/config"
@@ -146,7 +147,7 @@ func (s *session) applyShared(c accounts.Change) (accounts.Changed, error) {
 	case gate.Err != nil:
 		return accounts.Changed{}, gate.Err
 	case gate.Client != nil:
-		done, err := gate.Client.ChangeAccounts(s.cmd.Context(), c)
+		done, err := admin.Call(s.cmd.Context(), gate.Client, admin.OpChangeAccounts, c)
 		if local.IsTooOld(err) {
 			err = errors.New("the running gate is an older version, which does not share accounts: spamgate handover replaces it")
 		}

@@ -33,7 +33,7 @@ Exit codes: 0 all members serve the same; 1 they differ, or one did not answer;
 	}
 	cmd.Flags().BoolVar(&all, "all", false, "also show lists that are the same everywhere")
 	return runs(cmd, func(ctx context.Context, s *session, args []string) error {
-		d, err := s.gate.FleetDiff(ctx)
+		d, err := admin.Call(ctx, s.gate, admin.OpFleetDiff, admin.None{})
 		if err != nil {
 			return err
 		}

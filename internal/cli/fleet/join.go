@@ -44,7 +44,7 @@ Exit codes: 0 done; 1 a list still differs; 2 an error.`,
 	cmd.MarkFlagsMutuallyExclusive("take", "merge")
 	return runs(cmd, func(ctx context.Context, s *session, args []string) error {
 		r.Lists = args
-		j, err := s.gate.FleetJoin(ctx, r)
+		j, err := admin.Call(ctx, s.gate, admin.OpFleetJoin, r)
 		if err != nil {
 			return err
 		}
@@ -107,7 +107,7 @@ Exit codes: 0 it has left; 2 an error.`,
 		Args:    cobra.NoArgs,
 	}
 	return runs(cmd, func(ctx context.Context, s *session, _ []string) error {
-		f, err := s.gate.FleetLeave(ctx)
+		f, err := admin.Call(ctx, s.gate, admin.OpFleetLeave, admin.None{})
 		if err != nil {
 			return err
 		}

@@ -79,7 +79,7 @@ func notTaken(cmd *cobra.Command, c *config.Config, name string) error {
 	if gate.Client == nil {
 		return nil
 	}
-	f, err := gate.Client.Fleet(ctx)
+	f, err := admin.Call(ctx, gate.Client, admin.OpFleet, admin.None{})
 	if err != nil {
 		return nil
 	}

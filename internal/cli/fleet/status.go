@@ -38,7 +38,7 @@ Exit codes: 0 all is well; 1 something is wrong; 2 an error.`,
 	}
 	all := cmd.Flags().Bool("all", false, "show all members and problems, however many")
 	return runs(cmd, func(ctx context.Context, s *session, _ []string) error {
-		f, err := s.gate.Fleet(ctx)
+		f, err := admin.Call(ctx, s.gate, admin.OpFleet, admin.None{})
 		if err != nil {
 			return err
 		}

@@ -92,7 +92,7 @@ func handOver(ctx context.Context, socket string, timeout time.Duration) (*admin
 		return nil, err
 	}
 	defer old.Close()
-	done, err := old.Handover(ctx, timeout)
+	done, err := admin.Call(ctx, old, admin.OpHandover, admin.HandoverRequest{TimeoutSeconds: timeout.Seconds()})
 	var refused *admin.Error
 	switch {
 	case errors.Is(err, context.Canceled):
@@ -107,7 +107,7 @@ func handOver(ctx context.Context, socket string, timeout time.Duration) (*admin
 	// The new process may already be handing over itself, so what it says is not needed.
 	if client, err := admin.Dial(socket); err == nil {
 		defer client.Close()
-		if s, err := client.Status(ctx); err == nil && s.PID == done.New.PID {
+		if s, err := admin.Call(ctx, client, admin.OpStatus, admin.None{}); err == nil && s.PID == done.New.PID {
 			done.New.Version = s.Version
 		}
 	}

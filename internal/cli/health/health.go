@@ -96,7 +96,7 @@ func ask(ctx context.Context, c *config.Config, timeout time.Duration) (admin.He
 			"; start it (systemctl start spamgate, or spamgate serve), or name its configuration with --config. "+
 			"A gate that was just started opens the socket once it listens: its log says what it waits for"), nil
 	}
-	h, err := gate.Client.Health(ctx)
+	h, err := admin.Call(ctx, gate.Client, admin.OpHealth, admin.None{})
 	var refused *admin.Error
 	switch {
 	case err == nil:

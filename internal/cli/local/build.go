@@ -13,30 +13,20 @@ import (
 	"spamgate/internal/text"
 )
 
-// ReadProgress shows a progress bar for each list that a store reads.
-type ReadProgress struct {
-	W   io.Writer
-	bar *term.FileProgress
-}
-
-// Follow implements the Follow function of a store's configuration.
-func (p *ReadProgress) Follow(path string, from io.Reader) io.Reader {
-	p.Finish()
-	p.bar = term.NewFileProgress(p.W, path)
-	return p.bar.Reader(from, path)
-}
-
-func (p *ReadProgress) Finish() {
-	if p.bar != nil {
-		p.bar.Finish()
-	}
-}
-
-// BuildSet builds a Set with a progress bar on w.
+// BuildSet builds a Set with a progress bar on w for each list that it reads.
 func BuildSet(ctx context.Context, c store.Config, w io.Writer) (*blocklist.Set, []blocklist.ListStats, error) {
-	p := ReadProgress{W: w}
-	defer p.Finish()
-	c.Follow = p.Follow
+	var bar *term.FileProgress
+	finish := func() {
+		if bar != nil {
+			bar.Finish()
+		}
+	}
+	defer finish()
+	c.Follow = func(path string, from io.Reader) io.Reader {
+		finish()
+		bar = term.NewFileProgress(w, path)
+		return bar.Reader(from, path)
+	}
 	return store.Build(ctx, c)
 }
 

@@ -83,7 +83,7 @@ func (g RunningGate) Rescan(ctx context.Context, list string) *Answer {
 	case g.Client == nil:
 		return &Answer{Error: fmt.Sprintf("%v; if one runs it notices the change by itself", g.Err)}
 	}
-	r, err := g.Client.Rescan(ctx)
+	r, err := admin.Call(ctx, g.Client, admin.OpRescan, admin.None{})
 	if err != nil {
 		return &Answer{Running: true, Error: fmt.Sprintf("the gate did not answer (%v); it notices the change by itself", err)}
 	}
@@ -96,7 +96,7 @@ func (g RunningGate) Rescan(ctx context.Context, list string) *Answer {
 	if list == "" {
 		return answer
 	}
-	s, err := g.Client.Status(ctx)
+	s, err := admin.Call(ctx, g.Client, admin.OpStatus, admin.None{})
 	switch {
 	case err != nil:
 		answer.Error = fmt.Sprintf("the gate has read its lists, and does not say which it has (%v)", err)

@@ -118,7 +118,7 @@ func ownChanges(t *testing.T, g *member) (n int) {
 	}
 	defer client.Close()
 	for q := (managed.ChangesQuery{List: "shared", Limit: 500}); ; {
-		page, err := client.Changes(context.Background(), q)
+		page, err := admin.Call(context.Background(), client, admin.OpChanges, admin.ChangesRequest{ChangesQuery: q})
 		if err != nil || page.Incomplete {
 			t.Fatal(page.Incomplete, err)
 		}

@@ -91,9 +91,9 @@ func edit(c *admin.Client, what, entry string) error {
 	var r managed.Result
 	var err error
 	if what == "add" {
-		r, err = c.Add(ctx, "shared", []managed.NewEntry{{Name: name, Reason: "proof"}}, managed.Options{})
+		r, err = admin.Call(ctx, c, admin.OpAdd, admin.AddRequest{Entries: []managed.NewEntry{{Name: name, Reason: "proof"}}}, "shared")
 	} else {
-		r, err = c.Remove(ctx, "shared", []managed.Name{name}, managed.Options{})
+		r, err = admin.Call(ctx, c, admin.OpRemove, admin.RemoveRequest{Entries: []managed.Name{name}}, "shared")
 	}
 	if err == nil && r.NotLive != "" {
 		err = errors.New("not live: " + r.NotLive)

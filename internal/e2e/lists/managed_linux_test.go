@@ -299,7 +299,7 @@ func TestManagedKilled(t *testing.T) {
 		}
 		for i := range 1000 {
 			name := fmt.Sprintf("e%d-%d.example", round, i)
-			if _, err := client.Add(context.Background(), "blocked", []managed.NewEntry{{Name: managed.Name{Entry: name}, Reason: "whole"}}, managed.Options{}); err != nil {
+			if _, err := admin.Call(context.Background(), client, admin.OpAdd, admin.AddRequest{Entries: []managed.NewEntry{{Name: managed.Name{Entry: name}, Reason: "whole"}}}, "blocked"); err != nil {
 				break
 			}
 			if sure[name] = true; len(sure) == 1 {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"spamgate/blocklist/listfile"
+	"spamgate/internal/admin"
 	"spamgate/internal/cli/lists/session"
 	"spamgate/internal/listedit"
 	"spamgate/internal/listfiles"
@@ -27,7 +28,7 @@ func (e *entryEdit) addManaged(ctx context.Context, entries []listfile.Line) (ad
 			news[i].Until = time.Unix(parsed[i].Until, 0)
 		}
 	}
-	r, err := e.Editor().Add(ctx, e.List.Name, news, e.Options())
+	r, err := admin.Call(ctx, e.Editor(), admin.OpAdd, admin.AddRequest{Entries: news, Options: e.Options()}, e.List.Name)
 	if err != nil {
 		return nil, false, err
 	}
@@ -69,6 +70,6 @@ func (e *entryEdit) removeManaged(ctx context.Context, entries []listfile.Entry)
 	for i, x := range entries {
 		names[i] = nameOf(x, e.List)
 	}
-	_, err := e.Editor().Remove(ctx, e.List.Name, names, e.Options())
+	_, err := admin.Call(ctx, e.Editor(), admin.OpRemove, admin.RemoveRequest{Entries: names, Options: e.Options()}, e.List.Name)
 	return err
 }

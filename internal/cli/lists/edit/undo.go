@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"spamgate/internal/admin"
 	"spamgate/internal/cli/lists/session"
 	"spamgate/internal/cli/local"
 	"spamgate/internal/listfiles"
@@ -50,7 +51,7 @@ func listsUndo(s *session.Session, change string) error {
 	if ran, err := s.AsOwner(true); ran || err != nil {
 		return err
 	}
-	r, err := s.Editor().Undo(s, change, managed.Options{DryRun: s.DryRun, Why: s.Reason})
+	r, err := admin.Call(s, s.Editor(), admin.OpUndo, admin.UndoRequest{Change: change, Options: managed.Options{DryRun: s.DryRun, Why: s.Reason}})
 	if err != nil {
 		return listfiles.WithAuthority(err, listfiles.WhoServes)
 	}

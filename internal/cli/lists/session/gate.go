@@ -49,7 +49,7 @@ func (e *Edit) AcceptSum(ctx context.Context, sum string) {
 	}
 	var err error
 	if e.Gate().Client != nil {
-		_, err = e.Gate().Client.Accept(ctx, e.List.Name, sum, e.Why)
+		_, err = admin.Call(ctx, e.Gate().Client, admin.OpAccept, admin.AcceptRequest{SHA256: sum, Why: e.Why}, e.List.Name)
 		if errors.Is(err, admin.ErrNoList) {
 			return // it has never read the list, as rescan says
 		}
@@ -69,7 +69,7 @@ func (e *Edit) mayBeHeld(err error) {
 // known.
 func (e *Edit) held(ctx context.Context) string {
 	if e.Gate().Client != nil {
-		r, err := e.Gate().Client.Rescan(ctx)
+		r, err := admin.Call(ctx, e.Gate().Client, admin.OpRescan, admin.None{})
 		if err != nil {
 			return ""
 		}

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"spamgate/internal/admin"
 	"spamgate/internal/cli/local"
 	"spamgate/internal/config"
 	"spamgate/internal/listedit"
@@ -18,61 +19,12 @@ import (
 	"spamgate/internal/setup"
 )
 
-// editor edits managed lists: the running gate does, or this process.
-type editor interface {
-	Add(ctx context.Context, list string, entries []managed.NewEntry, o managed.Options) (managed.Result, error)
-	Remove(ctx context.Context, list string, entries []managed.Name, o managed.Options) (managed.Result, error)
-	Undo(ctx context.Context, change string, o managed.Options) (managed.Result, error)
-	Replace(ctx context.Context, list string, r managed.Replacement, o managed.Options) (managed.Result, error)
-	Rollback(ctx context.Context, list, version string, o managed.Options) (managed.Result, error)
-	Changes(ctx context.Context, q managed.ChangesQuery) (managed.ChangesPage, error)
-	Versions(ctx context.Context, list string) ([]managed.Version, error)
-	Content(ctx context.Context, list string, w io.Writer) error
-}
-
-// Editor returns the editor of the managed lists.
-func (s *Session) Editor() editor {
+// Editor returns who edits the managed lists: the running gate, or this process.
+func (s *Session) Editor() *admin.Client {
 	if client := s.Gate().Client; client != nil {
 		return client
 	}
-	return direct{managed.New(func() *config.Config { return s.Config }, nil)}
-}
-
-// direct edits managed lists in this process, while no gate runs.
-type direct struct{ *managed.Editor }
-
-func (d direct) Add(ctx context.Context, list string, entries []managed.NewEntry, o managed.Options) (managed.Result, error) {
-	return d.Editor.Add(ctx, managed.Self(), list, entries, o)
-}
-
-func (d direct) Remove(ctx context.Context, list string, entries []managed.Name, o managed.Options) (managed.Result, error) {
-	return d.Editor.Remove(ctx, managed.Self(), list, entries, o)
-}
-
-func (d direct) Undo(ctx context.Context, change string, o managed.Options) (managed.Result, error) {
-	return d.Editor.Undo(ctx, managed.Self(), change, o)
-}
-
-func (d direct) Replace(ctx context.Context, list string, r managed.Replacement, o managed.Options) (managed.Result, error) {
-	return d.Editor.Replace(ctx, managed.Self(), list, r, o)
-}
-
-func (d direct) Rollback(ctx context.Context, list, version string, o managed.Options) (managed.Result, error) {
-	return d.Editor.Rollback(ctx, managed.Self(), list, version, o)
-}
-
-func (d direct) Versions(_ context.Context, list string) ([]managed.Version, error) {
-	return d.Editor.Versions(list)
-}
-
-func (d direct) Content(_ context.Context, list string, w io.Writer) error {
-	content, err := d.Open(list)
-	if err != nil {
-		return err
-	}
-	defer content.Close()
-	_, err = io.Copy(w, content)
-	return err
+	return admin.Direct(managed.New(func() *config.Config { return s.Config }, nil))
 }
 
 // AsOwner runs the command again as the owner of the state directory, if it edits a managed list
@@ -181,7 +133,9 @@ func (e *Edit) tryManaged(ctx context.Context, change func(old io.ReadSeeker, w 
 	if e.described {
 		what = "" // the gate finds the changed entries
 	}
-	r, err := editor.Replace(ctx, e.List.Name, managed.Replacement{Command: e.Cmd.Name(), What: what, Base: hex.EncodeToString(base.Sum(nil)), Content: now}, e.Options())
+	r, err := admin.Call(ctx, editor, admin.OpReplace, admin.ReplaceRequest{
+		Replacement: managed.Replacement{Command: e.Cmd.Name(), What: what, Base: hex.EncodeToString(base.Sum(nil)), Content: now}, Options: e.Options(),
+	}, e.List.Name)
 	done.Changed = r.Changed
 	return done, err
 }

@@ -34,7 +34,7 @@ func (s *Session) Read(only ...config.List) (*blocklist.Set, []blocklist.ListSta
 // them, and returns their statistics as well.
 func (run *Session) Status(only ...config.List) (s admin.Status, read []blocklist.ListStats, err error) {
 	if client := run.Gate().Client; client != nil {
-		s, err = client.Status(run)
+		s, err = admin.Call(run, client, admin.OpStatus, admin.None{})
 		return s, nil, err
 	}
 	c := *run.Config

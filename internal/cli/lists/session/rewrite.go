@@ -170,7 +170,8 @@ func (e *Edit) auditByGate(ctx context.Context) error {
 		each = []string{r.What}
 	}
 	for _, what := range each {
-		if err := e.Gate().Client.Audit(ctx, admin.AuditRecord{SudoUser: r.SudoUser, Command: r.Command, List: r.List, File: r.File, What: what, Why: r.Why}); err != nil {
+		record := admin.AuditRecord{SudoUser: r.SudoUser, Command: r.Command, List: r.List, File: r.File, What: what, Why: r.Why}
+		if _, err := admin.Call(ctx, e.Gate().Client, admin.OpAudit, record); err != nil {
 			return err
 		}
 	}

@@ -97,7 +97,7 @@ func (r acceptResult) print(w io.Writer) {
 
 // byGate has the running gate accept what it holds.
 func (a *acceptance) byGate() error {
-	s, err := a.Gate().Client.Status(a)
+	s, err := admin.Call(a, a.Gate().Client, admin.OpStatus, admin.None{})
 	if err == nil {
 		err = session.Only(&s, a.Config, a.name)
 	}
@@ -115,7 +115,7 @@ func (a *acceptance) byGate() error {
 			return a.checkHeld(s.Lists[0])
 		}
 	}
-	done, err := a.Gate().Client.Accept(a, a.name, "", a.Reason)
+	done, err := admin.Call(a, a.Gate().Client, admin.OpAccept, admin.AcceptRequest{Why: a.Reason}, a.name)
 	if err != nil {
 		return err
 	}

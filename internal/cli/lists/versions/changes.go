@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"spamgate/internal/admin"
 	"spamgate/internal/cli/lists/session"
 	"spamgate/internal/listedit"
 	"spamgate/internal/listfiles"
@@ -120,7 +121,7 @@ func changesOfGate(s *session.Session, q changesQuery, unreadable error) ([]list
 	records := []listedit.Record{}
 	q.Limit = 1000
 	for {
-		page, err := client.Changes(s, q.ChangesQuery)
+		page, err := admin.Call(s, client, admin.OpChanges, admin.ChangesRequest{ChangesQuery: q.ChangesQuery})
 		if err != nil {
 			return nil, err
 		}

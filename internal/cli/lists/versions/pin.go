@@ -179,12 +179,12 @@ func (p *pinRun) throughGate(client *admin.Client, pin blocklist.Pin, result *pi
 	var done admin.PinResult
 	var err error
 	if p.unpin {
-		done, err = client.Unpin(p, p.list.Name, p.Reason)
+		done, err = admin.Call(p, client, admin.OpUnpin, admin.UnpinRequest{Why: p.Reason}, p.list.Name)
 	} else {
 		if p.to == "" {
 			pin.Sum = "" // what is live when the gate gets to it
 		}
-		done, err = client.Pin(p, p.list.Name, pin.Sum, pin.Entries, p.Reason)
+		done, err = admin.Call(p, client, admin.OpPin, admin.PinRequest{SHA256: pin.Sum, Entries: pin.Entries, Why: p.Reason}, p.list.Name)
 	}
 	if err != nil {
 		return nil, err

@@ -1,6 +1,7 @@
 package versions
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"spamgate/blocklist/store"
+	"spamgate/internal/admin"
 	"spamgate/internal/cli/lists/session"
 	"spamgate/internal/cli/local"
 	"spamgate/internal/config"
@@ -248,7 +250,10 @@ func (r *rollbackResult) printDrops(w io.Writer) {
 // drops returns the edits that going back to a version takes back. That they cannot be told is not
 // a reason to refuse.
 func (r *rollback) drops(v store.VersionInfo) []managed.Change {
-	drops, err := managed.Drops(r, r.Editor().Changes, r.target.Name, v.Time)
+	changes := func(ctx context.Context, q managed.ChangesQuery) (managed.ChangesPage, error) {
+		return admin.Call(ctx, r.Editor(), admin.OpChanges, admin.ChangesRequest{ChangesQuery: q})
+	}
+	drops, err := managed.Drops(r, changes, r.target.Name, v.Time)
 	if err != nil {
 		fmt.Fprintf(r.Stderr, "spamgate: which edits it takes back is not known: %v\n", err)
 	}
@@ -288,7 +293,7 @@ func (r *rollback) run() (*rollbackResult, error) {
 func (r *rollback) putBack(v store.VersionInfo, steps []rollbackStep) error {
 	switch {
 	case r.target.Managed:
-		_, err := r.Editor().Rollback(r, r.target.Name, v.ID, managed.Options{DryRun: r.DryRun, Why: r.Reason})
+		_, err := admin.Call(r, r.Editor(), admin.OpRollback, admin.RollbackRequest{Version: v.ID, Options: managed.Options{DryRun: r.DryRun, Why: r.Reason}}, r.target.Name)
 		return err
 	case r.target.URL != "" && !r.DryRun:
 		return fetch.ReplaceCopy(setup.FetchSource(r.target.List), func() error { return r.write(v, steps) })
@@ -308,7 +313,7 @@ func (r *rollback) newest(such func(sum string) bool) string {
 
 // loadManaged finds the stored versions of a managed list.
 func (r *rollback) loadManaged() error {
-	versions, err := r.Editor().Versions(r, r.target.Name)
+	versions, err := admin.Call(r, r.Editor(), admin.OpVersions, admin.None{}, r.target.Name)
 	for _, v := range versions {
 		r.versions = append(r.versions, store.VersionInfo{ID: v.ID, Time: v.Time, Entries: v.Entries, Sum: v.Sum, Files: []string{r.target.Copy}, Bytes: v.Bytes})
 		if v.OnDisk {

@@ -4,18 +4,88 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"net/url"
 	"slices"
 	"time"
 
+	"spamgate/blocklist/listfile"
 	"spamgate/internal/admin"
+	"spamgate/internal/listcompare"
+	"spamgate/internal/listfiles"
 )
+
+// overlapView is what the page about the overlap of the lists shows.
+type overlapView struct {
+	Work    *work
+	Report  *listcompare.OverlapReport
+	Why     string
+	Lists   int
+	Entries int
+	Stale   bool // the lists have changed since
+}
+
+// overlapResult is the result of a comparison.
+type overlapResult struct {
+	report     *listcompare.OverlapReport
+	generation uint64
+}
+
+const overlapKey = "overlap"
+
+func (x *exchange) overlap() error {
+	v := overlapView{}
+	for _, l := range x.console.Gate.Status().Lists {
+		if l.DNS == nil && !l.PerRecipient {
+			v.Lists++
+			v.Entries += l.Entries
+		}
+	}
+	v.Work = x.work(overlapKey, v.Entries, x.console.compareAll)
+	result, why := resultOf[*overlapResult](v.Work)
+	if v.Why = why; result != nil {
+		v.Report, v.Stale = result.report, result.generation != x.console.Gate.Generation()
+	}
+	return x.render("overlap", view{Title: "Overlap of the lists", Nav: "/lists", Data: v, Refresh: refreshWhile(v.Work)})
+}
+
+func (x *exchange) startOverlap() error {
+	return x.startWork(overlapKey, "/overlap", x.console.compareAll)
+}
+
+// compareAll compares all lists with each other.
+func (c *Console) compareAll(ctx context.Context) (any, error) {
+	config := c.Config()
+	generation := c.Gate.Generation()
+	guarded, key := listfiles.NewProtection(config), listfiles.NewKey()
+	var lists []*listfiles.List
+	for _, l := range listfiles.Readable(config, io.Discard) {
+		if !l.PerRecipient {
+			lists = append(lists, l)
+		}
+	}
+	p := listcompare.NewOverlap(lists, key)
+	scan := listfiles.NewScan(ctx, lists, io.Discard)
+	for _, l := range lists {
+		s, err := listfiles.Segment(scan, l, key, func(e listfile.Entry) bool { return guarded.LeftOut(l, e).Omitted() })
+		if err != nil {
+			return nil, err
+		}
+		p.Add(s)
+	}
+	if len(lists) == 0 {
+		return nil, fmt.Errorf("no list can be compared")
+	}
+	if err := p.Compare(ctx, func(float64) {}); err != nil {
+		return nil, err
+	}
+	return &overlapResult{p.Report(""), generation}, nil
+}
 
 // unusedView is what the page of unused entries shows.
 type unusedView struct {
-	shownList
-	Tab    string
-	Done   *notice
+	listTab
 	Days   int
 	Spans  []int
 	Work   *work
@@ -46,23 +116,15 @@ func (x *exchange) unused() error {
 		return err
 	}
 	v.Work = x.work(unusedKey(v.Name, days), v.Entries, func(ctx context.Context) (any, error) { return x.console.unused(ctx, v.Name, days) })
-	if v.Work.Done() {
-		v.Unused, _ = v.Work.result.(*unusedEntries)
-		if v.Work.err != nil {
-			v.Why = v.Work.err.Error()
-		}
-	}
+	v.Unused, v.Why = resultOf[*unusedEntries](v.Work)
 	return x.render("unused", view{Title: "Unused entries of " + v.Name, Nav: "/lists", Data: v, Refresh: refreshWhile(v.Work)})
 }
 
 func (x *exchange) unusedView() (v unusedView, days int, err error) {
-	if v.shownList, err = x.shownListIn(); err != nil {
+	if v.listTab, _, err = x.listTab("unused"); err != nil {
 		return v, 0, err
 	}
-	if _, err = x.withFiles(); err != nil {
-		return v, 0, err
-	}
-	v.Tab, v.Spans, v.Days = "unused", unusedSpans, 30
+	v.Spans, v.Days = unusedSpans, 30
 	for _, span := range unusedSpans {
 		if x.r.FormValue("days") == number(span) {
 			v.Days = span
