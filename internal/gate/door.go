@@ -38,7 +38,7 @@ type runningDoor struct {
 // newDoors resolves the addresses of the configured doors. It opens nothing.
 func newDoors(c *config.Config, in *socket.Inherited) ([]*runningDoor, error) {
 	var all []*runningDoor
-	for _, d := range c.Doors() {
+	for _, d := range c.Doors {
 		addr, err := socket.ResolveDoor(c, d, in)
 		if err != nil {
 			return nil, err

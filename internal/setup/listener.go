@@ -18,21 +18,13 @@ import (
 // NextHop and what else the running gate has: TLS has no certificate yet.
 func Settings(c *config.Config, l config.Listener) smtpfilter.Settings {
 	s := smtpfilter.Settings{
-		Policy:          Policy(c, l),
-		NoNames:         !l.NameLookup,
-		PassAuth:        l.Logins(),
-		RequireAuth:     l.Auth == config.AuthRequire,
-		MaxMessageBytes: l.MaxMessageBytes,
-		CommandTimeout:  l.CommandTimeout,
-		DataTimeout:     l.DataTimeout,
-		MaxErrors:       int(l.MaxErrors),
-		MaxRefusals:     int(l.MaxRefusals),
-		TrustedProxies:  l.TrustedProxies,
-		ProxySources:    l.ProxyProtocol,
-		GreetingDelay:   l.GreetingDelay,
-		RejectPregreet:  l.Pregreet == "reject",
-		MinDataRate:     l.MinDataRate,
-		Normalize:       normalize(l),
+		Policy:         Policy(c, l),
+		NoNames:        !l.NameLookup,
+		PassAuth:       l.Logins(),
+		RequireAuth:    l.Auth == config.AuthRequire,
+		Rules:          l.Rules,
+		RejectPregreet: l.Pregreet == "reject",
+		Normalize:      normalize(l),
 	}
 	switch l.TLS {
 	case "required":
@@ -73,7 +65,7 @@ func FindJudged(c *config.Config, name string) (Judged, error) {
 	for _, l := range c.Listeners {
 		all = append(all, Judged{l.Name, l.Lists, Policy(c, l), nil, &l})
 	}
-	for _, d := range c.Doors() {
+	for _, d := range c.Doors {
 		all = append(all, Judged{d.Name, d.Lists, DoorPolicy(c, d), &d, nil})
 	}
 	var names []string
