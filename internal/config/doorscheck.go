@@ -46,7 +46,7 @@ func (d *document) door(door *Door) {
 	if door.SocketMode != "" {
 		d.doorMode(door)
 	}
-	d.listNames(door.Lists, door.Key("lists"))
+	d.listNames(door.Lists, door.Key("lists"), allLists)
 	if door.Name == "" {
 		door.Name = door.Addr
 	} else {

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"reflect"
-	"strings"
+	"slices"
 
 	"github.com/pelletier/go-toml/v2"
 
@@ -47,14 +47,15 @@ func (c *Config) Tables() (all []Table, err error) {
 	if err := toml.Unmarshal(c.Source, &set); err != nil {
 		return nil, err // not after Parse
 	}
-	for _, t := range Defaults() {
+	for _, t := range c.withEmptyArrays() {
 		switch {
 		case t.Array:
 			all = append(all, c.arrayTables(at, t.Name)...)
 		case t.Name == "":
 			all = append(all, c.topKeys(at, set.Hostname != ""))
 		case t.Name != "next_hop" || len(c.Listeners) > 0:
-			all = append(all, c.singleTable(at, t.Name))
+			t.Keys = noted(at, t.Name, slices.DeleteFunc(t.Keys, func(k Key) bool { return c.useless(at, t.Name, k.Name) }))
+			all = append(all, t)
 		}
 	}
 	return all, nil
@@ -69,30 +70,20 @@ func (c *Config) topKeys(at positions, named bool) Table {
 	return Table{Keys: keys}
 }
 
-// singleTable returns a table that a file has only once.
-func (c *Config) singleTable(at positions, name string) Table {
-	t := Table{Name: name}
-	table := reflect.ValueOf(*c)
-	for part := range strings.SplitSeq(name, ".") {
-		for _, f := range fieldsOf(table.Type(), "") {
-			if f.key == part {
-				table = table.FieldByIndex(f.Index)
-				break
-			}
-		}
+// useless reports whether a key of a table that a file has only once has no effect.
+func (c *Config) useless(at positions, table, key string) bool {
+	switch table {
+	case "next_hop":
+		return key == "merge"
+	case "listen":
+		closed := key == "addr" && len(c.Listen.Addr) == 0 && !at.has("listen.addr")
+		return closed || len(c.Listeners) == 0 && key != "addr" && key != "shutdown_timeout"
+	case "console":
+		return c.Console.useless(key)
+	case "publish":
+		return c.Publish.Addr == "" && key != "addr" && key != "key"
 	}
-	for _, k := range keysIn(table, name) {
-		obsolete := name == "next_hop" && k.Name == "merge"
-		closed := name == "listen" && k.Name == "addr" && len(c.Listen.Addr) == 0 && !at.has("listen.addr")
-		unused := name == "listen" && len(c.Listeners) == 0 && k.Name != "addr" && k.Name != "shutdown_timeout"
-		off := name == "console" && c.Console.useless(k.Name) || c.Fleet.useless(name, k.Name) ||
-			name == "publish" && c.Publish.Addr == "" && k.Name != "addr" && k.Name != "key"
-		if !obsolete && !closed && !unused && !off {
-			t.Keys = append(t.Keys, k)
-		}
-	}
-	t.Keys = noted(at, name, t.Keys)
-	return t
+	return c.Fleet.useless(table, key)
 }
 
 // arrayTables returns the tables of an array with the keys that count.

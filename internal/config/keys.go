@@ -41,11 +41,16 @@ type Key struct {
 // Defaults returns all keys with their defaults. [[listener]] has only those that
 // [listen] lacks. Its name, and name and path of a list, are empty.
 func Defaults() []Table {
+	c := Default()
+	return c.withEmptyArrays()
+}
+
+// withEmptyArrays returns all tables, of arrays of tables an empty one.
+func (c *Config) withEmptyArrays() []Table {
 	var top Table
 	var tables []Table
-	c := reflect.ValueOf(Default())
-	for _, f := range fieldsOf(c.Type(), "") {
-		name, v := f.key, c.FieldByIndex(f.Index)
+	for _, f := range fieldsOf(reflect.TypeFor[Config](), "") {
+		name, v := f.key, reflect.ValueOf(*c).FieldByIndex(f.Index)
 		if empty, ok := emptyTable(f); ok {
 			keys := keysIn(empty, name)
 			if name == "listener" {

@@ -82,16 +82,13 @@ func (d *document) endpoint(table string, e *Endpoint) {
 			d.twice(element(d.keyPath(table, "tls_cert"), i), file)
 		}
 	}
-	d.listNames(e.Lists, d.keyPath(table, "lists"))
+	d.listNames(e.Lists, d.keyPath(table, "lists"), allLists)
 }
 
-// listNames checks the names of lists at the path of a key.
-func (d *document) listNames(names []string, path string) {
-	d.namesOfLists(names, path, "or [] for all lists")
-}
+const allLists = "or [] for all lists"
 
-// namesOfLists checks the names of lists at the path of a key. All says how to name all.
-func (d *document) namesOfLists(names []string, path, all string) {
+// listNames checks the names of lists at the path of a key. All says how to name all.
+func (d *document) listNames(names []string, path, all string) {
 	var known []string
 	for _, l := range d.cfg.Lists {
 		known = append(known, l.Name)

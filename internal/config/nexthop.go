@@ -115,10 +115,7 @@ func (n NextHop) unprotected() (addr string, ok bool) {
 	for _, addr := range n.Addr {
 		hostport, plain := strings.CutPrefix(addr, schemeSMTP)
 		host, _, err := net.SplitHostPort(hostport)
-		if !plain || n.TLS == "required" || err != nil || host == "localhost" {
-			continue
-		}
-		if ip, err := netip.ParseAddr(host); err != nil || !ip.Unmap().IsLoopback() {
+		if plain && n.TLS != "required" && err == nil && !isLoopback(host) {
 			return addr, true
 		}
 	}

@@ -150,7 +150,7 @@ func (d *document) say(path string, p *RecipientPolicy) {
 	if d.at.has(path+".lists") && len(p.Lists) == 0 && !d.failedBelow(path+".lists") {
 		d.fail(path+".lists", "is empty, so that no list counts", "write exempt = true for that, or the names of lists, or remove the line for all")
 	}
-	d.namesOfLists(p.Lists, path+".lists", "or remove the line for all lists")
+	d.listNames(p.Lists, path+".lists", "or remove the line for all lists")
 	d.maxAction(path, p)
 	if p.Mode != modeMonitor && d.at.has(path+".mode") && d.cfg.Policy.Mode == modeMonitor {
 		d.warn(path+".mode", `has no effect with mode = "monitor" in [policy], which is for all recipients`, "remove one of the two")

@@ -52,7 +52,7 @@ func (g *gate) consoleCertificates(c *config.Config) (*certs.Reloader, error) {
 	case g.consoleCerts != nil && slices.Equal(now.TLSCert, was.TLSCert) && slices.Equal(now.TLSKey, was.TLSKey):
 		return g.consoleCerts, nil
 	}
-	return setup.OpenTableCertificates("console", now.TLSCert, now.TLSKey, g.log)
+	return setup.OpenCertificateFiles("[console]", now.TLSCert, now.TLSKey, g.log)
 }
 
 // changeCertificates installs certificates of the console or of published lists, and closes the

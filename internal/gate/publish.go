@@ -346,5 +346,5 @@ func (g *gate) publishCertificates(c *config.Config) (*certs.Reloader, error) {
 	case g.publishCerts != nil && slices.Equal(now.TLSCert, was.TLSCert) && slices.Equal(now.TLSKey, was.TLSKey):
 		return g.publishCerts, nil
 	}
-	return setup.OpenTableCertificates("publish", now.TLSCert, now.TLSKey, g.log)
+	return setup.OpenCertificateFiles("[publish]", now.TLSCert, now.TLSKey, g.log)
 }

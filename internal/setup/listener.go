@@ -83,18 +83,14 @@ func OpenCertificates(l config.Listener, log *slog.Logger) (*certs.Reloader, err
 	if l.TLS == "none" {
 		return nil, nil
 	}
-	all, err := certs.Open(certificateFiles(l.TLSCert, l.TLSKey), certs.Options{Logger: log})
-	if err != nil {
-		return nil, fmt.Errorf("listener %s: %w", l.Name, err)
-	}
-	return all, nil
+	return OpenCertificateFiles("listener "+l.Name, l.TLSCert, l.TLSKey, log)
 }
 
-// OpenTableCertificates opens the certificates of a table, which has some.
-func OpenTableCertificates(table string, cert, key config.Files, log *slog.Logger) (*certs.Reloader, error) {
+// OpenCertificateFiles opens the certificates of what errors call by that name.
+func OpenCertificateFiles(of string, cert, key config.Files, log *slog.Logger) (*certs.Reloader, error) {
 	all, err := certs.Open(certificateFiles(cert, key), certs.Options{Logger: log})
 	if err != nil {
-		return nil, fmt.Errorf("[%s]: %w", table, err)
+		return nil, fmt.Errorf("%s: %w", of, err)
 	}
 	return all, nil
 }
