@@ -17,6 +17,7 @@ import (
 
 	"spamgate/internal/smtptest"
 	"spamgate/smtpfilter"
+	"spamgate/smtpfilter/wire"
 )
 
 // client is an SMTP client of a test, that can say anything.
@@ -173,7 +174,7 @@ func checkEnding(t *testing.T, sink *smtptest.Sink, input, reply string) {
 // gate must not execute what it sends later, and nothing may be delivered.
 func TestSilenceInsideData(t *testing.T) {
 	sink := smtptest.NewSink(t)
-	g := newGate(t, gateOptions{nextHop: sink.Addr(), wire: smtpfilter.Settings{DataTimeout: 50 * time.Millisecond}})
+	g := newGate(t, gateOptions{nextHop: sink.Addr(), wire: smtpfilter.Settings{Rules: wire.Rules{DataTimeout: 50 * time.Millisecond}}})
 	c := dial(t, g.addr)
 	c.toData("a@example.com")
 	c.send("Subject: x\r\n\r\nMAIL FROM:<body@example.com>\r\n")
@@ -191,7 +192,7 @@ func TestFaultInsideData(t *testing.T) {
 		"MAIL FROM:<body@example.com>\r\nRCPT TO:<body@example.net>\r\nDATA\r\nRSET\r\n.. \r\nQUIT\r\n"
 	sink := smtptest.NewSink(t)
 	g := newGate(t, gateOptions{nextHop: sink.Addr()})
-	small := newGate(t, gateOptions{nextHop: sink.Addr(), wire: smtpfilter.Settings{MaxMessageBytes: 40}})
+	small := newGate(t, gateOptions{nextHop: sink.Addr(), wire: smtpfilter.Settings{Rules: wire.Rules{MaxMessageBytes: 40}}})
 	for at := range len(body) {
 		for _, fault := range []string{"\x00", "\rx", "\nx"} {
 			if at > 0 && body[at-1] == '\r' && fault[0] == '\n' {

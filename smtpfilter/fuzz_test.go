@@ -151,12 +151,10 @@ func FuzzSession(f *testing.F) {
 		served := make(chan error, 1)
 		server := smtpfilter.New(smtpfilter.Config{Hostname: "gate.example"})
 		listener, err := server.Listen(l, "", smtpfilter.Settings{
-			MaxMessageBytes: 1 << 16,
-			TrustedProxies:  []netip.Prefix{fuzzNetwork},
-			ProxySources:    proxySources(input),
-			Checker:         mustJudge(t, "envelope spam@listed.example reject"),
-			NextHop:         hop,
-			Policy:          smtpfilter.Policy{HeaderFields: []string{"From"}, MaxHops: 3},
+			Rules:   wire.Rules{MaxMessageBytes: 1 << 16, TrustedProxies: []netip.Prefix{fuzzNetwork}, ProxySources: proxySources(input)},
+			Checker: mustJudge(t, "envelope spam@listed.example reject"),
+			NextHop: hop,
+			Policy:  smtpfilter.Policy{HeaderFields: []string{"From"}, MaxHops: 3},
 		})
 		if err != nil {
 			t.Fatal(err)

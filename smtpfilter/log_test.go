@@ -8,6 +8,7 @@ import (
 
 	"spamgate/internal/smtptest"
 	"spamgate/smtpfilter"
+	"spamgate/smtpfilter/wire"
 )
 
 // logged runs a session against a gate and returns the lines of its log.
@@ -155,7 +156,7 @@ func TestBadCommandsAreLogged(t *testing.T) {
 			c.reply(want)
 		}
 	}
-	o := gateOptions{nextHop: sink.Addr(), wire: smtpfilter.Settings{MaxMessageBytes: 100}}
+	o := gateOptions{nextHop: sink.Addr(), wire: smtpfilter.Settings{Rules: wire.Rules{MaxMessageBytes: 100}}}
 	checkLines(t, logged(t, o, slog.LevelInfo, session),
 		[]string{`msg="command refused"`, `command="MAIL FROM:<a@example.com> SIZE=1000"`, `reply="552 5.3.4`, `helo=client.example`},
 		[]string{`msg="command refused"`, `command="MAIL FROM:<a@example.com> X-NONE=1"`, `reply="555 5.5.4`},

@@ -16,7 +16,7 @@ func TestLoginEndsWithXCLIENT(t *testing.T) {
 	sink := smtptest.NewSink(t, smtptest.Config{Extensions: []string{"AUTH PLAIN"}})
 	g := newGate(t, gateOptions{nextHop: sink.Addr(), auth: true, wire: smtpfilter.Settings{
 		TLS: smtptest.ServerTLS(), TLSMode: wire.TLSImplicit,
-		TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
+		Rules: wire.Rules{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}},
 	}})
 	if err := g.target.(*nexthop.SMTP).Probe(t.Context()); err != nil {
 		t.Fatal(err)

@@ -24,7 +24,7 @@ func TestLoginLimits(t *testing.T) {
 	limiter := limit.New(limit.Config{Login: limit.LoginLimits{MessagesPerMinute: 2}, Now: func() time.Time { return start }})
 	g := newGate(t, gateOptions{nextHop: sink.Addr(), auth: true, limiter: limiter, wire: smtpfilter.Settings{
 		TLS: smtptest.ServerTLS(), TLSMode: wire.TLSImplicit,
-		TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
+		Rules: wire.Rules{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}},
 	}})
 	if err := g.target.(*nexthop.SMTP).Probe(t.Context()); err != nil {
 		t.Fatal(err)

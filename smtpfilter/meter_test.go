@@ -11,6 +11,7 @@ import (
 	"spamgate/internal/smtptest"
 	"spamgate/smtpfilter"
 	"spamgate/smtpfilter/limit"
+	"spamgate/smtpfilter/wire"
 )
 
 // tally is a Meter that keeps the counts.
@@ -67,7 +68,7 @@ func TestMeter(t *testing.T) {
 			}
 			meter := &tally{ended: make(chan struct{})}
 			g := newGate(t, gateOptions{
-				nextHop: sink.Addr(), meter: meter, wire: smtpfilter.Settings{MaxMessageBytes: test.limit},
+				nextHop: sink.Addr(), meter: meter, wire: smtpfilter.Settings{Rules: wire.Rules{MaxMessageBytes: test.limit}},
 				policy: smtpfilter.Policy{HeaderFields: []string{"From"}},
 				checker: mustJudge(t, "header @dropped.example discard", "header @listed.example reject",
 					"header @later.example defer"),

@@ -14,6 +14,7 @@ import (
 	"spamgate/internal/smtptest"
 	"spamgate/smtpfilter"
 	"spamgate/smtpfilter/nexthop"
+	"spamgate/smtpfilter/wire"
 )
 
 // fill writes until the other end reads no more.
@@ -59,7 +60,7 @@ func shutDownNow(t *testing.T, g *gate) error {
 // does not read.
 func TestShutdownWithClientThatDoesNotRead(t *testing.T) {
 	sink := smtptest.NewSink(t)
-	g := newGate(t, gateOptions{nextHop: sink.Addr(), wire: smtpfilter.Settings{MaxRefusals: 1 << 30}})
+	g := newGate(t, gateOptions{nextHop: sink.Addr(), wire: smtpfilter.Settings{Rules: wire.Rules{MaxRefusals: 1 << 30}}})
 	c := dial(t, g.addr)
 	c.send("HELO client.example\r\n")
 	fill(t, c.Conn, "NOOP\r\n")

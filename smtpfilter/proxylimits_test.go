@@ -8,6 +8,7 @@ import (
 	"spamgate/internal/smtptest"
 	"spamgate/smtpfilter"
 	"spamgate/smtpfilter/limit"
+	"spamgate/smtpfilter/wire"
 )
 
 // everywhere holds all addresses, as operators write them for a port that only a
@@ -26,7 +27,7 @@ func TestProxyConnections(t *testing.T) {
 		})
 	}
 	t.Run("PROXY", func(t *testing.T) {
-		g := start(t, smtpfilter.Settings{ProxySources: everywhere})
+		g := start(t, smtpfilter.Settings{Rules: wire.Rules{ProxySources: everywhere}})
 		tell := func(client string) *client {
 			c := dial(t, g.addr)
 			c.send(fmt.Sprintf("PROXY TCP4 %s 198.51.100.25 4711 25\r\n", client))
@@ -44,7 +45,7 @@ func TestProxyConnections(t *testing.T) {
 		tell("127.0.0.1").reply(refused)
 	})
 	t.Run("XCLIENT", func(t *testing.T) {
-		g := start(t, smtpfilter.Settings{TrustedProxies: everywhere})
+		g := start(t, smtpfilter.Settings{Rules: wire.Rules{TrustedProxies: everywhere}})
 		name := func(client, reply string) {
 			t.Helper()
 			c := dial(t, g.addr)

@@ -7,6 +7,7 @@ import (
 
 	"spamgate/internal/smtptest"
 	"spamgate/smtpfilter"
+	"spamgate/smtpfilter/wire"
 )
 
 // TestProxyLogin has a trusted proxy send who is logged in. A listed sender must be
@@ -27,7 +28,7 @@ func TestProxyLogin(t *testing.T) {
 				nextHop: smtptest.NewSink(t, smtptest.Config{}).Addr(),
 				checker: mustJudge(t, "envelope spam@listed.example reject"),
 				policy:  smtpfilter.Policy{ExemptAuthenticated: tt.exempt},
-				wire:    smtpfilter.Settings{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}},
+				wire:    smtpfilter.Settings{Rules: wire.Rules{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}},
 			})
 			c, err := textproto.Dial("tcp", gate.addr)
 			if err != nil {

@@ -7,7 +7,6 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
-	"time"
 
 	"spamgate/blocklist/sender"
 	"spamgate/blocklist/verdict"
@@ -37,16 +36,10 @@ type Settings struct {
 	// Policy says which senders are judged, and what a refusal says.
 	Policy Policy
 
-	// Limits and timeouts for clients; wire.Config describes each.
-	MaxMessageBytes int64
-	MaxErrors       int
-	MaxRefusals     int
-	MinDataRate     int64
-	CommandTimeout  time.Duration
-	DataTimeout     time.Duration
-	WriteTimeout    time.Duration
-	GreetingDelay   time.Duration
-	RejectPregreet  bool
+	wire.Rules
+
+	// RejectPregreet refuses clients that talk before the greeting.
+	RejectPregreet bool
 
 	// Normalize selects the clients whose bare newlines are corrected, not refused.
 	Normalize func(client netip.Addr) bool
@@ -54,11 +47,6 @@ type Settings struct {
 	// TLS makes the listener a TLS server, as TLSMode says.
 	TLS     *tls.Config
 	TLSMode wire.TLSMode
-
-	// TrustedProxies may use XCLIENT and XFORWARD. ProxySources must begin with a
-	// header of the PROXY protocol.
-	TrustedProxies []netip.Prefix
-	ProxySources   []netip.Prefix
 
 	// NoNames disables the lookup of client names.
 	NoNames bool
@@ -93,21 +81,18 @@ func (s *Settings) Validate() error {
 	if s.RequireAuth && !s.PassAuth {
 		errs = append(errs, errors.New("smtpfilter.Settings.RequireAuth requires PassAuth, without which nobody can log in: set both"))
 	}
-	for _, v := range []struct {
-		name  string
-		value int64
-	}{
-		{"MaxMessageBytes", s.MaxMessageBytes}, {"MaxErrors", int64(s.MaxErrors)}, {"MaxRefusals", int64(s.MaxRefusals)},
-		{"MinDataRate", s.MinDataRate}, {"CommandTimeout", int64(s.CommandTimeout)}, {"DataTimeout", int64(s.DataTimeout)},
-		{"WriteTimeout", int64(s.WriteTimeout)}, {"GreetingDelay", int64(s.GreetingDelay)},
-		{"Policy.MaxHeaderBytes", int64(s.Policy.MaxHeaderBytes)}, {"Policy.MaxAddresses", int64(s.Policy.MaxAddresses)},
-		{"Policy.MaxFieldBytes", int64(s.Policy.MaxFieldBytes)},
-		{"Policy.MaxHops", int64(s.Policy.MaxHops)}, {"Policy.MaxRecipients", int64(s.Policy.MaxRecipients)},
-		{"Policy.Tarpit", int64(s.Policy.Tarpit)},
+	negative := s.Rules.Negative()
+	for name, value := range map[string]int64{
+		"MaxHeaderBytes": int64(s.Policy.MaxHeaderBytes), "MaxAddresses": int64(s.Policy.MaxAddresses), "MaxFieldBytes": int64(s.Policy.MaxFieldBytes),
+		"MaxHops": int64(s.Policy.MaxHops), "MaxRecipients": int64(s.Policy.MaxRecipients), "Tarpit": int64(s.Policy.Tarpit),
 	} {
-		if v.value < 0 {
-			errs = append(errs, fmt.Errorf("smtpfilter.Settings.%s is negative: set it to 0 for the default, or to a positive value", v.name))
+		if value < 0 {
+			negative = append(negative, "Policy."+name)
 		}
+	}
+	slices.Sort(negative)
+	for _, name := range negative {
+		errs = append(errs, fmt.Errorf("smtpfilter.Settings.%s is negative: set it to 0 for the default, or to a positive value", name))
 	}
 	return errors.Join(append(errs, s.Policy.Validate())...)
 }
@@ -170,23 +155,14 @@ func normalRecipient(s string) (string, error) {
 // wireConfig returns the wire's configuration, with the hooks of the listener.
 func (l *Listener) wireConfig(s *Settings) wire.Config {
 	cfg := wire.Config{
-		Hostname:        l.server.cfg.Hostname,
-		MaxMessageBytes: s.MaxMessageBytes,
-		CommandTimeout:  s.CommandTimeout,
-		DataTimeout:     s.DataTimeout,
-		WriteTimeout:    s.WriteTimeout,
-		MaxErrors:       s.MaxErrors,
-		MaxRefusals:     s.MaxRefusals,
-		MaxRecipients:   s.Policy.maxRecipients(),
-		TLS:             s.TLS,
-		TLSMode:         s.TLSMode,
-		TrustedProxies:  s.TrustedProxies,
-		ProxySources:    s.ProxySources,
-		GreetingDelay:   s.GreetingDelay,
-		RejectPregreet:  s.RejectPregreet,
-		Normalize:       s.Normalize,
-		MinDataRate:     s.MinDataRate,
-		AuthRequired:    s.RequireAuth,
+		Rules:          s.Rules,
+		Hostname:       l.server.cfg.Hostname,
+		MaxRecipients:  s.Policy.maxRecipients(),
+		TLS:            s.TLS,
+		TLSMode:        s.TLSMode,
+		RejectPregreet: s.RejectPregreet,
+		Normalize:      s.Normalize,
+		AuthRequired:   s.RequireAuth,
 
 		Extensions:   func(*wire.Conn) wire.Extensions { return l.settings.Load().NextHop.Extensions() },
 		Connected:    l.connected,

@@ -23,7 +23,7 @@ func TestValidateErrors(t *testing.T) {
 		"Settings.NextHop is nil: set it":                             {Checker: tableJudge{}},
 		"Settings.TLSMode requires TLS":                               {Checker: tableJudge{}, NextHop: hop, TLSMode: wire.TLSRequired},
 		"Settings.RequireAuth requires PassAuth":                      {Checker: tableJudge{}, NextHop: hop, RequireAuth: true},
-		"Settings.CommandTimeout is negative: set it to 0":            {Checker: tableJudge{}, NextHop: hop, CommandTimeout: -1},
+		"Settings.CommandTimeout is negative: set it to 0":            {Checker: tableJudge{}, NextHop: hop, Rules: wire.Rules{CommandTimeout: -1}},
 		"Settings.Policy.MaxHops is negative":                         {Checker: tableJudge{}, NextHop: hop, Policy: smtpfilter.Policy{MaxHops: -1}},
 		`HeaderFields: "From:" is not the name of a header field: wr`: {Checker: tableJudge{}, NextHop: hop, Policy: smtpfilter.Policy{HeaderFields: []string{"From:"}}},
 		`HeaderFields: "" is not`:                                     {Checker: tableJudge{}, NextHop: hop, Policy: smtpfilter.Policy{HeaderFields: []string{"From", ""}}},

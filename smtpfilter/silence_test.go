@@ -133,7 +133,7 @@ func TestSilentClientIsCut(t *testing.T) {
 			var c *client
 			var err error
 			for patience := 100 * time.Millisecond; c == nil && patience < waitLimit; patience *= 5 {
-				g := silentGate(t, tt.wire, smtpfilter.Settings{CommandTimeout: patience, DataTimeout: patience})
+				g := silentGate(t, tt.wire, smtpfilter.Settings{Rules: wire.Rules{CommandTimeout: patience, DataTimeout: patience}})
 				c, err = tryToFallSilent(t, g.addr, tt.steps)
 			}
 			if c == nil {

@@ -25,6 +25,26 @@ const (
 	DefaultMaxGrowth    = 10
 )
 
+// Rules are what an admin sets for a list. The tags are those of spamgate's configuration: its
+// keys, and what they may be there.
+type Rules struct {
+	// In a list with a URL the entries "<>" and "name@" are left out unless these are
+	// set: each matches mail from everywhere.
+	AllowNullSender bool `toml:"allow_null_sender"`
+	AllowLocalParts bool `toml:"allow_local_parts"`
+
+	// MinEntries is the fewest entries in effect with which a list is not held.
+	MinEntries int `toml:"min_entries" range:"0,10000000000"`
+
+	// OnProtected says what to do with an entry that covers a protected name, or
+	// names below it.
+	OnProtected OnProtected `toml:"on_protected" oneof:"skip,hold,accept"`
+
+	// Optional allows a start without a usable version: the list is empty until
+	// there is one.
+	Optional bool `toml:"optional"`
+}
+
 // List describes one list.
 type List struct {
 	// Name is unique among the lists, printable, and shown in logs and replies.
@@ -36,11 +56,9 @@ type List struct {
 	// file), and a glob leaves directories out.
 	Paths []string
 
-	// URL is where Paths, the copy, was fetched from. In a list with a URL the
-	// entries "<>" and "name@" are left out unless AllowNullSender and
-	// AllowLocalParts are set: each matches mail from everywhere.
-	URL                              string
-	AllowNullSender, AllowLocalParts bool
+	URL string // where Paths, the copy, was fetched from
+
+	Rules
 
 	// Zone makes the list one that is asked over DNS instead of read: the zone's name as
 	// logs may show it. It has no Paths, and only the fields that say what a match means, OnProtected and Exact
@@ -55,18 +73,12 @@ type List struct {
 	// [DefaultMaxBytes].
 	MaxBytes int64
 
-	// MinEntries is the fewest entries in effect with which a list is not held.
 	// MaxShrink is the largest part of its entries (0 to 1) that a list may lose at
 	// once, by new exceptions, too, and with a URL by entries that expire. It
 	// applies to lists that had 1,000 entries or more. MaxGrowth is the factor by
 	// which a list may grow, and one of less than 1,000 entries counts as one of
 	// 1,000. 0 means DefaultMaxShrink and DefaultMaxGrowth, a negative MaxGrowth any.
-	MinEntries           int
 	MaxShrink, MaxGrowth float64
-
-	// OnProtected says what to do with an entry that covers a protected name, or
-	// names below it.
-	OnProtected OnProtected
 
 	Type blocklist.ListType
 
@@ -86,10 +98,6 @@ type List struct {
 
 	// Override lets an allow list beat every block list, however specific.
 	Override bool
-
-	// Optional allows a start without a usable version: the list is empty until
-	// there is one.
-	Optional bool
 
 	// AllowPublicSuffix makes entries such as "com" or "co.uk" valid.
 	AllowPublicSuffix bool

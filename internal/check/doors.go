@@ -25,7 +25,7 @@ type doorSession struct {
 
 // doorSessions returns a session for each door, or for the one that the question names.
 func (e *Engine) doorSessions(c *config.Config, set *blocklist.Set, q Question) (all []doorSession) {
-	for _, d := range c.Doors() {
+	for _, d := range c.Doors {
 		if q.Listener != "" && q.Listener != d.Name {
 			continue
 		}
@@ -66,7 +66,7 @@ func (k *session) doorsOn(ctx context.Context, address string) (all []doorResult
 	for _, d := range k.doors {
 		r := d.newResult()
 		if d.door.Table == config.TableDNSServer {
-			s := d.config.DNSServers[d.door.Index]
+			s := d.door
 			set := d.judge.View().Set()
 			settings := rhsbl.Settings{Zone: s.Zone, HashedZone: s.HashedZone, Lists: s.Lists, Contact: d.config.Policy.Contact}
 			if r.Records, err = rhsbl.Lookup(set, settings, address); err != nil {

@@ -86,7 +86,7 @@ func findJudged(c *config.Config, name string) (setup.Judged, error) {
 	if err != nil || name != "" || judged.Door == nil {
 		return judged, err
 	}
-	for _, d := range c.Doors()[1:] {
+	for _, d := range c.Doors[1:] {
 		if len(judged.Lists) == 0 || len(d.Lists) == 0 {
 			judged.Lists = nil // all
 			break

@@ -42,7 +42,7 @@ func (d *document) adminSocket() string {
 // socketTaken checks that no door has the path of the admin socket.
 func (d *document) socketTaken() {
 	socket := d.adminSocket()
-	for _, door := range d.cfg.Doors() {
+	for _, door := range d.cfg.Doors {
 		if path, ok := door.Unix(); ok && socket != "" && filepath.Clean(path) == filepath.Clean(socket) {
 			d.fail(door.Key("addr"), fmt.Sprintf("%q is the admin socket, where commands go", door.Addr), "write another path")
 		}
@@ -88,7 +88,7 @@ func (d *document) metricsAddr(addr string) {
 			}
 		}
 	}
-	for _, door := range d.cfg.Doors() {
+	for _, door := range d.cfg.Doors {
 		if Overlap(door.Addr, addr) {
 			d.fail(path, fmt.Sprintf("%q is already the address %q of the [[%s]] %s", addr, door.Addr, door.Table, door.Name), "give the metrics a port of their own")
 		}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,11 +21,10 @@ func (d *document) bind(tree map[string]any) {
 // struct: [[listener]] tables copy [listen] and [next_hop], which must be bound before
 // them.
 func (d *document) table(path string, tree map[string]any, fields reflect.Value) {
-	known := keysOf(fields.Type())
-	for _, field := range fieldsOf(fields.Type()) {
-		key := field.Tag.Get("toml")
-		if value, ok := tree[key]; ok {
-			d.value(child(path, key), value, fields.FieldByIndex(field.Index).Addr().Interface(), field.Tag)
+	known := keysOf(fields.Type(), path)
+	for _, f := range fieldsOf(fields.Type(), path) {
+		if value, ok := tree[f.key]; ok {
+			d.value(child(path, f.key), value, fields.FieldByIndex(f.Index).Addr().Interface(), f.Tag)
 		}
 	}
 	for key, value := range tree {
@@ -60,6 +60,12 @@ func (d *document) value(path string, value, field any, tag reflect.StructTag) {
 		if assign(d, path, value, field, wholeNumber(path)) {
 			d.within(path, *field, tag)
 		}
+	case *int:
+		var n int64
+		if assign(d, path, value, &n, wholeNumber(path)) {
+			d.within(path, n, tag)
+			*field = int(n)
+		}
 	case *Connections:
 		var n int64
 		if value == "auto" {
@@ -83,27 +89,36 @@ func (d *document) value(path string, value, field any, tag reflect.StructTag) {
 		d.strings(path, value, field)
 	case *[]netip.Prefix:
 		d.prefixes(path, value, field)
-	case *[]Listener:
-		d.listeners(path, value, field)
 	case **NextHop:
 		d.listenerHop(path, value, field)
+	case *[]Listener:
+		tables(d, path, value, field, ", once for each listener", d.emptyListener)
 	case *[]List:
-		d.lists(path, value, field)
-	case *[]PolicyService:
-		doors(d, path, value, field, DefaultPolicyService)
-	case *[]Milter:
-		doors(d, path, value, field, DefaultMilter)
-	case *[]DNSServer:
-		doors(d, path, value, field, DefaultDNSServer)
+		tables(d, path, value, field, ", once for each list", DefaultList)
 	case *[]RecipientPolicy:
-		doors(d, path, value, field, DefaultRecipientPolicy)
-	default: // the struct of a table
-		sub, ok := value.(map[string]any)
+		tables(d, path, value, field, "", DefaultRecipientPolicy)
+	case *[]Door:
+		n := 0
+		tables(d, path, value, field, "", func() Door {
+			door := doorKinds[path].empty
+			door.Table, door.Index = path, n
+			n++
+			return door
+		})
+	default:
+		v := reflect.ValueOf(field).Elem()
+		if v.Kind() == reflect.String {
+			s := v.String()
+			d.value(path, value, &s, tag)
+			v.SetString(s)
+			return
+		}
+		sub, ok := value.(map[string]any) // the struct of a table
 		if !ok {
 			d.wrongType(path, value, "a table: a line ["+path+"] with its keys below")
 			return
 		}
-		d.table(path, sub, reflect.ValueOf(field).Elem())
+		d.table(path, sub, v)
 	}
 }
 
@@ -116,10 +131,10 @@ func wholeNumber(path string) string {
 	return `a whole number, without quotes or a unit`
 }
 
-// isLimit reports whether a key is one of the Limits.
-func isLimit(path string) bool {
-	return slices.Contains(keysOf(reflect.TypeFor[Limits]()), path[strings.LastIndexByte(path, '.')+1:])
-}
+// isLimit reports whether a key is a limit of clients, which 0 switches off.
+func isLimit(path string) bool { return limitKey.MatchString(path) }
+
+var limitKey = regexp.MustCompile(`(^|\.)(max_connections|(client|network|login)_\w*(connections|per_minute))$`)
 
 // within checks a number against the range in its field's tag.
 func (d *document) within(path string, v int64, tag reflect.StructTag) {
@@ -229,39 +244,16 @@ func (d *document) prefixes(path string, value any, field *[]netip.Prefix) {
 	}
 }
 
-// listeners binds the [[listener]] tables.
-func (d *document) listeners(path string, value any, field *[]Listener) {
-	d.tables(path, value, "[[listener]] with two brackets, once for each listener", func(path string, tree map[string]any) {
-		l := Listener{Endpoint: d.cfg.Listen.Endpoint}
-		l.Addr = nil
-		d.table(path, tree, reflect.ValueOf(&l).Elem())
-		*field = append(*field, l)
-	})
+// emptyListener returns the values of an empty [[listener]] table.
+func (d *document) emptyListener() Listener {
+	l := Listener{Endpoint: d.cfg.Listen.Endpoint}
+	l.Addr = nil
+	return l
 }
 
-// lists binds the [[list]] tables.
-func (d *document) lists(path string, value any, field *[]List) {
-	d.tables(path, value, "[[list]] with two brackets, once for each list", func(path string, tree map[string]any) {
-		list := DefaultList()
-		d.table(path, tree, reflect.ValueOf(&list).Elem())
-		if list.Type == typeAllow && !d.at.has(path+".action") {
-			list.Action = ""
-		}
-		*field = append(*field, list)
-	})
-}
-
-// doors binds the tables of one kind of door, or those of the recipient policies.
-func doors[T any](d *document, path string, value any, field *[]T, defaults func() T) {
-	d.tables(path, value, "[["+path+"]] with two brackets", func(path string, tree map[string]any) {
-		door := defaults()
-		d.table(path, tree, reflect.ValueOf(&door).Elem())
-		*field = append(*field, door)
-	})
-}
-
-// tables calls each for the tables of an array.
-func (d *document) tables(path string, value any, want string, each func(path string, tree map[string]any)) {
+// tables appends the tables of an array to a field, over the values of an empty one.
+func tables[T any](d *document, path string, value any, field *[]T, once string, empty func() T) {
+	want := "[[" + path + "]] with two brackets" + once
 	var array []any
 	if !assign(d, path, value, &array, want) {
 		return
@@ -269,7 +261,9 @@ func (d *document) tables(path string, value any, want string, each func(path st
 	for i, v := range array {
 		var tree map[string]any
 		if assign(d, element(path, i), v, &tree, want) {
-			each(element(path, i), tree)
+			table := empty()
+			d.table(element(path, i), tree, reflect.ValueOf(&table).Elem())
+			*field = append(*field, table)
 		}
 	}
 }
@@ -286,19 +280,41 @@ func isTable(value any) bool {
 // noKey is the tag of a field that has no key.
 const noKey = "-"
 
-// fieldsOf returns the fields that have keys, in the order of the struct. The keys
-// of an embedded struct belong to the same table.
-func fieldsOf(table reflect.Type) []reflect.StructField {
-	return slices.DeleteFunc(reflect.VisibleFields(table), func(f reflect.StructField) bool {
-		return f.Anonymous || f.Tag.Get("toml") == noKey
-	})
+// field is a field of a table's struct, with its key in the table.
+type field struct {
+	reflect.StructField
+	key string
+}
+
+// fieldsOf returns the fields that have keys in a table, in the order of the struct. The
+// keys of an embedded struct belong to the same table, and so do those of one with the tag
+// "prefix", with which they begin. The tag "only" names the tables that have a key, where others
+// of the same struct lack it.
+func fieldsOf(t reflect.Type, table string) (all []field) {
+	for _, f := range reflect.VisibleFields(t) {
+		keys, only := f.Tag.Get("toml"), f.Tag.Get("only")
+		if f.Anonymous || keys == noKey || only != "" && !slices.Contains(strings.Split(only, ","), display(table)) {
+			continue
+		}
+		if prefix, ok := f.Tag.Lookup("prefix"); ok {
+			for _, sub := range fieldsOf(f.Type, table) {
+				sub.Index = append(slices.Clone(f.Index), sub.Index...)
+				all = append(all, field{sub.StructField, prefix + sub.key})
+			}
+			continue
+		}
+		for key := range strings.SplitSeq(keys, ",") { // the doors are one field
+			all = append(all, field{f, key})
+		}
+	}
+	return all
 }
 
 // keysOf returns the keys of a table, in the order of the struct.
-func keysOf(table reflect.Type) []string {
+func keysOf(t reflect.Type, table string) []string {
 	var keys []string
-	for _, field := range fieldsOf(table) {
-		keys = append(keys, field.Tag.Get("toml"))
+	for _, f := range fieldsOf(t, table) {
+		keys = append(keys, f.key)
 	}
 	return keys
 }

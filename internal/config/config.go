@@ -3,14 +3,17 @@
 // [Load] reports all faults of a file at once, each with its line and with what
 // to do about it. The values that it returns are checked and normalised, so that
 // the caller only converts them. Of the gate's other packages it uses those that
-// know the forms of addresses, list files, lists in DNS and hash families.
+// know the forms of addresses, list files, lists in DNS and hash families, and the
+// settings that libraries take as they are written.
 //
 // reference/reference.toml explains every key. The comments here say what the
 // loaded value looks like. Struct tags say what a value may be:
 //
 //   - toml: the name of the key or table;
 //   - oneof: the strings that are accepted, separated by commas;
-//   - range: the least and the greatest value, as written in the file.
+//   - range: the least and the greatest value, as written in the file;
+//   - prefix: with what the keys of a struct begin;
+//   - only: the tables that have the key, if others of the same struct lack it.
 package config
 
 import (
@@ -18,6 +21,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"spamgate/blocklist/listfile"
+	"spamgate/blocklist/store"
 	"spamgate/internal/text"
 )
 
@@ -44,10 +49,9 @@ type Config struct {
 	// that it does not set.
 	Listeners []Listener `toml:"listener"`
 
-	// The doors: further ways to ask for a decision, see Doors.
-	PolicyServices []PolicyService `toml:"policy_service"`
-	Milters        []Milter        `toml:"milter"`
-	DNSServers     []DNSServer     `toml:"dns_server"`
+	// Doors holds the further ways to ask for a decision: the policy services, the milters and
+	// the DNS servers, in this order.
+	Doors []Door `toml:"policy_service,milter,dns_server"`
 
 	Filter  Filter  `toml:"filter"`
 	State   State   `toml:"state"`
@@ -268,28 +272,18 @@ type List struct {
 	// the URLs; empty: the system's. Load does not open the file.
 	TLSCA string `toml:"tls_ca"`
 
-	// In a list with a URL the entries "<>" and "name@" are left out unless these
-	// are set: each matches mail from everywhere.
-	AllowNullSender bool `toml:"allow_null_sender"`
-	AllowLocalParts bool `toml:"allow_local_parts"`
-
-	Format string `toml:"format"` // one of package listfile, or "auto"
-	Column string `toml:"column"` // name or number (from 1), for CSV; path, for JSON
+	store.Rules
+	Format listfile.Format `toml:"format"` // or "auto"
+	Column string          `toml:"column"` // name or number (from 1), for CSV; path, for JSON
 
 	// MaxBytes is the largest size of the list, unpacked; 0: 256 MiB from a URL,
 	// 4 GiB from files.
 	MaxBytes int64 `toml:"max_bytes" range:"0,1099511627776"`
 
-	// MinEntries is the least number of entries of a plausible update. MaxShrink
-	// is by how many percent the list may shrink at once, and MaxGrowth how many
+	// MaxShrink is by how many percent the list may shrink at once, and MaxGrowth how many
 	// times its size it may grow to (0: any).
-	MinEntries int64 `toml:"min_entries" range:"0,10000000000"`
-	MaxShrink  int64 `toml:"max_shrink" range:"1,100"`
-	MaxGrowth  int64 `toml:"max_growth" range:"0,1000000"`
-
-	// OnProtected says what happens to an entry that covers a protected domain, or names below it:
-	// "skip" leaves it out, "hold" holds the list, "accept" takes it.
-	OnProtected string `toml:"on_protected" oneof:"skip,hold,accept"`
+	MaxShrink int64 `toml:"max_shrink" range:"1,100"`
+	MaxGrowth int64 `toml:"max_growth" range:"0,1000000"`
 
 	// DNSZone makes the list one that is asked over DNS: the zone below which a
 	// domain's name is looked up, in lower case without a final dot. Else it is empty, and
@@ -337,7 +331,6 @@ type List struct {
 
 	PublicReason      bool `toml:"public_reason"`       // show an entry's reason to the client
 	Override          bool `toml:"override"`            // an allow list beats every block list
-	Optional          bool `toml:"optional"`            // start even without a usable version
 	AllowPublicSuffix bool `toml:"allow_public_suffix"` // accept entries such as "com" and "co.uk"
 }
 

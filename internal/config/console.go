@@ -46,10 +46,7 @@ type Console struct {
 func (c Console) Unix() (path string, ok bool) { return strings.CutPrefix(c.Addr, schemeUnix) }
 
 // Mode returns the permissions of the console's socket.
-func (c Console) Mode() fs.FileMode {
-	mode, _ := strconv.ParseUint(c.SocketMode, 8, 9) // Load has checked it
-	return fs.FileMode(mode)
-}
+func (c Console) Mode() fs.FileMode { return socketMode(c.SocketMode) }
 
 // Base returns the URL of the console. Listening is the address of its open socket, since the
 // port in the file may be 0.
@@ -91,7 +88,9 @@ func (d *document) console() {
 	d.files("console.tls_cert", &c.TLSCert)
 	d.files("console.tls_key", &c.TLSKey)
 	if c.Addr == "" {
-		d.withoutConsole()
+		if !d.failed[consoleAddr] {
+			d.idle("console", reflect.TypeFor[Console](), "has no effect without an address", `write addr = "127.0.0.1:8025" in [console], or remove the line`, "addr")
+		}
 		return
 	}
 	d.consoleAddr(c)
@@ -101,11 +100,11 @@ func (d *document) console() {
 	d.consoleSocket(c)
 }
 
-// withoutConsole warns about keys of a console that is off.
-func (d *document) withoutConsole() {
-	for _, key := range keysOf(reflect.TypeFor[Console]()) {
-		if path := "console." + key; key != "addr" && d.at.has(path) && !d.failed[consoleAddr] {
-			d.warn(path, "has no effect without an address", `write addr = "127.0.0.1:8025" in [console], or remove the line`)
+// idle warns about the keys of a table that is off, but for some.
+func (d *document) idle(table string, of reflect.Type, what, hint string, but ...string) {
+	for _, key := range keysOf(of, table) {
+		if path := child(table, key); d.at.has(path) && !slices.Contains(but, key) {
+			d.warn(path, what, hint)
 		}
 	}
 }
@@ -130,10 +129,7 @@ func (d *document) consoleAddr(c *Console) {
 		d.fail(consoleAddr, what, hint)
 		return
 	}
-	d.takeAddr(takenAddr{addr, consoleAddr, "console", "console"})
-	if metrics := d.cfg.Admin.MetricsAddr; metrics != "" && Overlap(addr, metrics) {
-		d.fail(consoleAddr, fmt.Sprintf("%q is also metrics_addr of [admin]", c.Addr), "give each its own port")
-	}
+	d.takeWebAddr(takenAddr{addr, consoleAddr, "console", "console"})
 	if unix && filepath.Clean(socket) == filepath.Clean(d.adminSocket()) {
 		d.fail(consoleAddr, fmt.Sprintf("%q is the admin socket, where commands go", c.Addr), "write another path")
 	}
@@ -231,21 +227,36 @@ func (d *document) consoleTLS(c *Console) {
 		}
 		d.fail(path, fmt.Sprintf("has no effect with addr = %q: a proxy that uses the socket speaks TLS", c.Addr), "remove tls_cert and tls_key")
 	default:
-		d.certificates(cert, key, c.TLSCert, c.TLSKey)
+		d.certificates("console", c.TLSCert, c.TLSKey)
 	}
 }
 
-// certificates checks that each certificate has a key. Cert and key are the paths of the two
-// keys.
-func (d *document) certificates(cert, key string, certFiles, keyFiles Files) {
+// certificates checks that each certificate of a table has a key.
+func (d *document) certificates(table string, certFiles, keyFiles Files) {
+	cert, key := table+".tls_cert", table+".tls_key"
 	switch {
 	case d.failedBelow(cert) || d.failedBelow(key):
 	case len(certFiles) > 0 && len(keyFiles) == 0:
 		d.fail(key, "is missing; tls_cert has no effect without it", `write tls_key = "FILE"`)
 	case len(keyFiles) > 0 && len(certFiles) == 0:
 		d.fail(cert, "is missing; tls_key has no effect without it", `write tls_cert = "FILE"`)
-	case len(certFiles) != len(keyFiles):
-		d.fail(key, fmt.Sprintf("has %s, but tls_cert has %s", text.Count(len(keyFiles), "file", "files"), text.Count(len(certFiles), "file", "files")),
+	default:
+		d.aKeyEach(key, certFiles, keyFiles)
+	}
+}
+
+// oneFile returns the path of a file; none if it is empty.
+func oneFile(path string) Files {
+	if path == "" {
+		return nil
+	}
+	return Files{path}
+}
+
+// aKeyEach checks that there are as many keys as certificates.
+func (d *document) aKeyEach(path string, certFiles, keyFiles Files) {
+	if len(certFiles) != len(keyFiles) {
+		d.fail(path, fmt.Sprintf("has %s, but tls_cert has %s", text.Count(len(keyFiles), "file", "files"), text.Count(len(certFiles), "file", "files")),
 			"write the key of each certificate, in the same order")
 	}
 }

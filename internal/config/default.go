@@ -1,9 +1,13 @@
 package config
 
 import (
-	"net/netip"
 	"slices"
 	"time"
+
+	"spamgate/blocklist/listfile"
+	"spamgate/blocklist/store"
+	"spamgate/smtpfilter/limit"
+	"spamgate/smtpfilter/wire"
 )
 
 // Default returns the configuration of an empty file, without a host name, with
@@ -13,25 +17,25 @@ func Default() Config {
 	return Config{
 		Listen: Listen{
 			Endpoint: Endpoint{
-				Addr:            Addresses{"127.0.0.1:2525"},
-				MaxMessageBytes: 50 << 20,
-				MaxRecipients:   1000,
-				TLS:             "none",
-				Auth:            "none",
-				NameLookup:      true,
-				Pregreet:        "log",
-				TarpitMax:       100,
-				BareNewline:     "reject",
-				MinDataRate:     500,
-				MaxHops:         50,
-				MaxErrors:       10,
-				MaxRefusals:     100,
-				CommandTimeout:  5 * time.Minute, // RFC 5321, section 4.5.3.2.7
-				DataTimeout:     3 * time.Minute, // section 4.5.3.2.5
-				Limits: Limits{
-					MaxConnections:    AutoConnections,
-					ClientConnections: 50, // as Postfix's smtpd_client_connection_count_limit
+				Addr: Addresses{"127.0.0.1:2525"},
+				Rules: wire.Rules{
+					MaxMessageBytes: 50 << 20,
+					MinDataRate:     500,
+					MaxErrors:       10,
+					MaxRefusals:     100,
+					CommandTimeout:  5 * time.Minute, // RFC 5321, section 4.5.3.2.7
+					DataTimeout:     3 * time.Minute, // section 4.5.3.2.5
 				},
+				MaxRecipients:  1000,
+				MaxHops:        50,
+				TLS:            "none",
+				Auth:           "none",
+				NameLookup:     true,
+				Pregreet:       "log",
+				TarpitMax:      100,
+				BareNewline:    "reject",
+				MaxConnections: AutoConnections,
+				Client:         limit.Limits{Connections: 50}, // as Postfix's smtpd_client_connection_count_limit
 			},
 			ShutdownTimeout: 30 * time.Second,
 		},
@@ -77,25 +81,6 @@ func Default() Config {
 	}
 }
 
-// DefaultPolicyService returns the values of an empty [[policy_service]] table, but for
-// the name, which Load sets. An address has no default.
-func DefaultPolicyService() PolicyService {
-	return PolicyService{SocketMode: "0666", MaxConnections: AutoConnections}
-}
-
-// DefaultMilter returns the values of an empty [[milter]] table.
-func DefaultMilter() Milter { return Milter(DefaultPolicyService()) }
-
-// DefaultDNSServer returns the values of an empty [[dns_server]] table.
-func DefaultDNSServer() DNSServer {
-	return DNSServer{
-		TTL:                     time.Minute,
-		AllowClients:            []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")},
-		NetworkAnswersPerSecond: 1000,
-		MaxConnections:          AutoConnections,
-	}
-}
-
 // DefaultList returns the values of an empty [[list]] table. Name and path have no
 // default. Load clears the Action of an allow list.
 func DefaultList() List {
@@ -107,10 +92,10 @@ func DefaultList() List {
 		PublicReason: true,
 		Refresh:      time.Hour,
 		Timeout:      5 * time.Minute,
-		Format:       "plain",
+		Format:       listfile.Plain,
 		MaxShrink:    20,
 		MaxGrowth:    10,
-		OnProtected:  "skip",
+		Rules:        store.Rules{OnProtected: store.SkipProtected},
 		DNSTimeout:   2 * time.Second,
 		DNSOnError:   onErrorAccept,
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"spamgate/blocklist/store"
 	"spamgate/internal/dnslist"
 )
 
@@ -15,52 +16,6 @@ const (
 	onErrorAccept = "accept"
 	onErrorDefer  = "defer"
 )
-
-// dnsKeys returns the keys that have an effect only with a dns_zone.
-func (l *List) dnsKeys() []listKey {
-	defaults := DefaultList()
-	return []listKey{
-		{"dns_codes", len(l.DNSCodes) > 0},
-		{"dns_timeout", l.DNSTimeout != defaults.DNSTimeout},
-		{"dns_on_error", l.DNSOnError != defaults.DNSOnError},
-		{"dns_test", l.DNSTest != ""},
-	}
-}
-
-// fileKeys returns the keys that have no effect with a dns_zone, since they are about entries
-// that the gate reads.
-func (l *List) fileKeys() []listKey {
-	defaults := DefaultList()
-	return append([]listKey{
-		{"optional", l.Optional},
-		{"allow_public_suffix", l.AllowPublicSuffix},
-		{"format", l.Format != defaults.Format},
-		{"column", l.Column != ""},
-		{"max_bytes", l.MaxBytes != 0},
-		{"min_entries", l.MinEntries != 0},
-		{"max_shrink", l.MaxShrink != defaults.MaxShrink},
-		{"max_growth", l.MaxGrowth != defaults.MaxGrowth},
-		{"per_recipient", l.PerRecipient},
-		{"managed", l.Managed},
-		{"default", l.Default},
-	}, l.remoteKeys()...)
-}
-
-// noDNS refuses the keys that need a dns_zone.
-func (d *document) noDNS(path string, l *List) {
-	for _, k := range l.dnsKeys() {
-		d.noEffect(path, k, "has no effect without dns_zone", `remove the line, or write dns_zone instead of path or url`)
-	}
-}
-
-// noEffect refuses a key that has no effect. If the value is the default it only warns.
-func (d *document) noEffect(path string, k listKey, what, hint string) {
-	if k.set {
-		d.fail(path+"."+k.name, what, hint)
-	} else if d.at.has(path + "." + k.name) {
-		d.warn(path+"."+k.name, what, hint)
-	}
-}
 
 // dnsList checks a list that is asked over DNS.
 func (d *document) dnsList(path string, l *List) {
@@ -83,10 +38,8 @@ func (d *document) dnsList(path string, l *List) {
 			d.fail(path+"."+k.name, "cannot be combined with dns_zone", "remove one of the two; give each list a [[list]] of its own")
 		}
 	}
-	for _, k := range l.fileKeys() {
-		d.noEffect(path, k, "has no effect with dns_zone: the gate asks for single names, and reads no entries", "remove the line")
-	}
-	if l.OnProtected == "hold" {
+	d.noEffect(path, l, "has no effect with dns_zone: the gate asks for single names, and reads no entries", "remove the line", fileKeys...)
+	if l.OnProtected == store.HoldProtected {
 		d.fail(path+".on_protected", `cannot be "hold" with dns_zone: there is no update to hold`,
 			`write "skip", which does not ask for protected names, or "accept"`)
 	}
@@ -119,7 +72,7 @@ func (d *document) dnsZone(path, zone string) string {
 
 // askedLists refuses lists that a DNS server cannot serve: those in DNS, for which it would
 // answer what it is told, and those by recipient.
-func (d *document) askedLists(door Door) {
+func (d *document) askedLists(door *Door) {
 	for i, name := range door.Lists {
 		at := slices.IndexFunc(d.cfg.Lists, func(l List) bool { return l.Name == name })
 		if at < 0 {

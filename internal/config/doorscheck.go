@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"net"
 	"net/netip"
 	"path/filepath"
 	"slices"
@@ -15,27 +16,11 @@ import (
 // checkDoors checks the tables of the doors, after the listeners, which have names
 // and addresses of the same kind.
 func (d *document) checkDoors() {
-	for i := range d.cfg.PolicyServices {
-		p := &d.cfg.PolicyServices[i]
-		d.door(d.cfg.Door(TablePolicyService, i), &p.Name)
+	for i := range d.cfg.Doors {
+		door := &d.cfg.Doors[i]
+		d.door(door)
+		doorKinds[door.Table].check(d, door)
 	}
-	for i := range d.cfg.Milters {
-		m := &d.cfg.Milters[i]
-		d.door(d.cfg.Door(TableMilter, i), &m.Name)
-	}
-	for i := range d.cfg.DNSServers {
-		s := &d.cfg.DNSServers[i]
-		door := d.cfg.Door(TableDNSServer, i)
-		d.door(door, &s.Name)
-		d.zones(door, s)
-		d.dnsClients(door, s)
-		d.askedLists(door)
-		if s.TTL%time.Second != 0 {
-			d.fail(door.Key("ttl"), fmt.Sprintf("%q has a fraction of a second, which DNS cannot say", text.Duration(s.TTL)), `write whole seconds, such as "60s"`)
-		}
-	}
-	d.policyServiceLists()
-	d.unprovenOverDNS()
 	d.unaskedLists()
 	if len(d.cfg.Listeners) == 0 {
 		d.withoutListener()
@@ -56,27 +41,22 @@ func (d *document) withoutListener() {
 }
 
 // door checks what the tables of all doors have, and sets a missing name.
-func (d *document) door(door Door, name *string) {
+func (d *document) door(door *Door) {
 	d.doorAddr(door)
 	if door.SocketMode != "" {
 		d.doorMode(door)
 	}
-	d.listNames(door.Lists, door.Key("lists"))
-	if *name == "" {
-		*name = door.Addr
+	d.listNames(door.Lists, door.Key("lists"), allLists)
+	if door.Name == "" {
+		door.Name = door.Addr
 	} else {
-		d.takeName(door.Path(), *name, "[["+door.Table+"]]")
+		d.takeName(door.Path(), door.Name, "[["+door.Table+"]]")
 	}
 }
 
 // doorAddr checks the address of a door, and that nothing else has it.
-func (d *document) doorAddr(door Door) {
-	path := door.Key("addr")
-	example := map[string]string{
-		TablePolicyService: `"127.0.0.1:10040" or "unix:/run/spamgate/policy.sock"`,
-		TableMilter:        `"127.0.0.1:10041" or "unix:/run/spamgate/milter.sock"`,
-		TableDNSServer:     `"127.0.0.1:10053"`,
-	}[door.Table]
+func (d *document) doorAddr(door *Door) {
+	path, example := door.Key("addr"), doorKinds[door.Table].example
 	if d.failed[path] {
 		return
 	}
@@ -129,7 +109,7 @@ func socketPath(path string) string {
 
 // doorMode checks the mode of a door's socket. Those who may not write to it cannot
 // connect.
-func (d *document) doorMode(door Door) {
+func (d *document) doorMode(door *Door) {
 	path, mode := door.Key("socket_mode"), door.Mode()
 	const hint = `write "0666", "0660" for the gate's group, or "0600" for the gate's user alone`
 	_, unix := door.Unix()
@@ -145,8 +125,24 @@ func (d *document) doorMode(door Door) {
 	}
 }
 
+// dnsServer checks what only a DNS server has.
+func (d *document) dnsServer(door *Door) {
+	d.zones(door)
+	d.dnsClients(door)
+	d.askedLists(door)
+	if door.TTL%time.Second != 0 {
+		d.fail(door.Key("ttl"), fmt.Sprintf("%q has a fraction of a second, which DNS cannot say", text.Duration(door.TTL)), `write whole seconds, such as "60s"`)
+	}
+	for i, l := range d.cfg.Lists {
+		if len(l.ProvenBy) > 0 && includes(door.Lists, l.Name) {
+			d.warn(element("list", i)+".proven_by", fmt.Sprintf("the DNS server %s cannot prove a sender: what this list allows is not listed there", door.Name),
+				"if it is to be listed there, write lists without this one in the [[dns_server]]")
+		}
+	}
+}
+
 // zones checks the names of the zones of a DNS server.
-func (d *document) zones(door Door, s *DNSServer) {
+func (d *document) zones(s *Door) {
 	const hint = `write a domain name for it alone, such as "bl.example.org"`
 	for key, zone := range map[string]*string{"zone": &s.Zone, "hashed_zone": &s.HashedZone} {
 		if *zone == "" {
@@ -158,14 +154,14 @@ func (d *document) zones(door Door, s *DNSServer) {
 		}
 		switch {
 		case err != nil:
-			d.fail(door.Key(key), fmt.Sprintf("%q %v", *zone, err), hint)
+			d.fail(s.Key(key), fmt.Sprintf("%q %v", *zone, err), hint)
 		case len(name) > maxZone:
-			d.fail(door.Key(key), fmt.Sprintf("has %d bytes, which leaves too little of a name's 253 for what is asked", len(name)),
+			d.fail(s.Key(key), fmt.Sprintf("has %d bytes, which leaves too little of a name's 253 for what is asked", len(name)),
 				fmt.Sprintf("write a name of at most %d", maxZone))
 		}
 		*zone = name
 	}
-	zone, hashed := door.Key("zone"), door.Key("hashed_zone")
+	zone, hashed := s.Key("zone"), s.Key("hashed_zone")
 	switch {
 	case d.failed[zone] || d.failed[hashed]:
 	case s.Zone == "" && s.HashedZone == "":
@@ -183,9 +179,9 @@ func (d *document) zones(door Door, s *DNSServer) {
 const maxZone = 120
 
 // dnsClients checks who is answered by a DNS server.
-func (d *document) dnsClients(door Door, s *DNSServer) {
-	path := door.Key("allow_clients")
-	if d.failedBelow(path) || d.failed[door.Key("addr")] {
+func (d *document) dnsClients(s *Door) {
+	path := s.Key("allow_clients")
+	if d.failedBelow(path) || d.failed[s.Key("addr")] {
 		return
 	}
 	world := slices.IndexFunc(s.AllowClients, func(p netip.Prefix) bool { return p.Bits() == 0 })
@@ -196,56 +192,142 @@ func (d *document) dnsClients(door Door, s *DNSServer) {
 	case world >= 0:
 		d.warn(element(path, world), fmt.Sprintf("%q lets everyone ask what is in the lists, and have answers sent to forged addresses", s.AllowClients[world]),
 			"write the networks of your mail servers")
-	case local && isPublic(door.Addr):
-		d.warn(door.Key("addr"), fmt.Sprintf("%q is open beyond this machine, but allow_clients admits only this machine", door.Addr),
+	case local && isPublic(s.Addr):
+		d.warn(s.Key("addr"), fmt.Sprintf("%q is open beyond this machine, but allow_clients admits only this machine", s.Addr),
 			`write allow_clients with the networks of your mail servers, or addr = "127.0.0.1:PORT"`)
 	}
 }
 
-// unprovenOverDNS warns about allow lists whose proofs a DNS server cannot ask for.
-func (d *document) unprovenOverDNS() {
-	for _, door := range d.cfg.Doors() {
-		for i, l := range d.cfg.Lists {
-			if door.Table == TableDNSServer && len(l.ProvenBy) > 0 && includes(door.Lists, l.Name) {
-				d.warn(element("list", i)+".proven_by", fmt.Sprintf("the DNS server %s cannot prove a sender: what this list allows is not listed there", door.Name),
-					"if it is to be listed there, write lists without this one in the [[dns_server]]")
-			}
+// policyService warns about lists that a policy service cannot apply as written: it
+// sees no header, and Postfix cannot discard a message for one recipient alone.
+func (d *document) policyService(door *Door) {
+	asked := 0
+	for i, l := range d.cfg.Lists {
+		at := slices.Index(door.Lists, l.Name)
+		envelope := slices.Contains(l.Stage, stageEnvelope)
+		switch {
+		case at < 0 && len(door.Lists) > 0:
+			continue
+		case !envelope && at >= 0:
+			d.warn(element(door.Key("lists"), at), fmt.Sprintf("the list %q has no effect here: its stage is \"header\", and a policy service sees no header", l.Name),
+				`remove it, or add "envelope" to the list's stage; a [[milter]] sees headers`)
+		case envelope && l.Type == typeBlock && l.Action == actionDiscard:
+			d.warn(element("list", i)+".action", fmt.Sprintf("\"discard\" is \"tag\" at the policy service %s, since Postfix would discard the mail for all its recipients", door.Name),
+				"a [[listener]] or a [[milter]] can discard")
 		}
+		if envelope && slices.Contains(l.ProvenBy, proofDKIM) {
+			d.warn(element("list", i)+".proven_by", fmt.Sprintf("the policy service %s cannot verify DKIM: it sees no message, and lets these senders in unproven", door.Name),
+				`write ["spf"], or ask by a [[milter]]`)
+		}
+		if envelope {
+			asked++
+		}
+	}
+	if asked == 0 && len(d.cfg.Lists) > 0 {
+		d.warn(door.Path(), "asks no list: a policy service sees no header, and no list that applies has \"envelope\" in its stage",
+			`add "envelope" to the stage of a list, or write a [[milter]], which sees headers`)
 	}
 }
 
-// policyServiceLists warns about lists that a policy service cannot apply as written: it
-// sees no header, and Postfix cannot discard a message for one recipient alone.
-func (d *document) policyServiceLists() {
-	for _, door := range d.cfg.Doors() {
-		if door.Table != TablePolicyService {
+// unaskedLists warns about lists that no listener asks, and no door either, though a door
+// has them.
+func (d *document) unaskedLists() {
+	for i, l := range d.cfg.Lists {
+		asked := slices.ContainsFunc(d.cfg.Listeners, func(o Listener) bool { return includes(o.Lists, l.Name) })
+		var whys, hints []string
+		for _, door := range d.cfg.Doors {
+			if !includes(door.Lists, l.Name) {
+				continue
+			}
+			why, hint := door.passesOver(&l)
+			asked = asked || why == ""
+			if !slices.Contains(whys, why) {
+				whys, hints = append(whys, why), append(hints, hint)
+			}
+		}
+		if asked || len(whys) == 0 {
 			continue
 		}
-		asked := 0
-		for i, l := range d.cfg.Lists {
-			at := slices.Index(door.Lists, l.Name)
-			envelope := slices.Contains(l.Stage, stageEnvelope)
-			switch {
-			case at < 0 && len(door.Lists) > 0:
-				continue
-			case !envelope && at >= 0:
-				d.warn(element(door.Key("lists"), at), fmt.Sprintf("the list %q has no effect here: its stage is \"header\", and a policy service sees no header", l.Name),
-					`remove it, or add "envelope" to the list's stage; a [[milter]] sees headers`)
-			case envelope && l.Type == typeBlock && l.Action == actionDiscard:
-				d.warn(element("list", i)+".action", fmt.Sprintf("\"discard\" is \"tag\" at the policy service %s, since Postfix would discard the mail for all its recipients", door.Name),
-					"a [[listener]] or a [[milter]] can discard")
-			}
-			if envelope && slices.Contains(l.ProvenBy, proofDKIM) {
-				d.warn(element("list", i)+".proven_by", fmt.Sprintf("the policy service %s cannot verify DKIM: it sees no message, and lets these senders in unproven", door.Name),
-					`write ["spf"], or ask by a [[milter]]`)
-			}
-			if envelope {
-				asked++
-			}
+		key := ".stage"
+		if l.InDNS() && slices.Contains(l.Stage, stageEnvelope) {
+			key = ".dns_zone"
+		} else if l.PerRecipient && slices.Contains(l.Stage, stageEnvelope) {
+			key = ".per_recipient"
 		}
-		if asked == 0 && len(d.cfg.Lists) > 0 {
-			d.warn(door.Path(), "asks no list: a policy service sees no header, and no list that applies has \"envelope\" in its stage",
-				`add "envelope" to the stage of a list, or write a [[milter]], which sees headers`)
+		d.warn(element("list", i)+key, fmt.Sprintf("no door asks the list %q: %s", l.Name, strings.Join(whys, ", and ")), hints[0])
+	}
+}
+
+// includes reports whether the lists that apply include that name. No names are all lists.
+func includes(names []string, name string) bool {
+	return len(names) == 0 || slices.Contains(names, name)
+}
+
+// passesOver returns why the door does not ask a list that it has, and what to do, or "".
+func (d Door) passesOver(l *List) (why, hint string) {
+	envelope := slices.Contains(l.Stage, stageEnvelope)
+	switch {
+	case d.Table == TablePolicyService && !envelope:
+		return "a policy service sees no header", `add "envelope", or a [[milter]]`
+	case d.Table == TableDNSServer && l.InDNS():
+		return "a [[dns_server]] does not publish lists in DNS again", "add a [[policy_service]], a [[milter]] or a [[listener]], or remove the list"
+	case d.Table == TableDNSServer && l.PerRecipient:
+		return "a question over DNS names no recipient", "add a [[policy_service]], a [[milter]] or a [[listener]], or remove the list"
+	case d.Table == TableDNSServer && !envelope && len(d.Lists) == 0:
+		return "a [[dns_server]] asks a list for headers only if its lists name it", `add "envelope", or write lists in the [[dns_server]], with this one among them`
+	}
+	return "", ""
+}
+
+// doorHint returns a hint about an unknown key in the table of a door, and the path of the
+// key that it stands for. Both are empty if only [suggest] can help.
+func doorHint(key, table string, value any) (hint, meant string) {
+	kind := display(table)
+	switch {
+	case !isDoor(kind):
+	case key == "listen", key == "socket":
+		addr, _ := value.(string)
+		if own := (Door{Table: kind, Addr: addr}).foreignAddr(); own != "" {
+			return fmt.Sprintf("write addr = %q", own), child(table, "addr")
+		}
+		return `did you mean "addr"?`, child(table, "addr")
+	case kind == TableMilter && key == "timeout":
+		return "write it in main.cf as command_timeout, in the braces of smtpd_milters", ""
+	case slices.Contains(doorKinds[kind].client, key):
+		return "write it in main.cf, in the braces of " + doorKinds[kind].parameter, ""
+	}
+	return "", ""
+}
+
+// foreignAddr returns the address of a door that is written as Postfix, Sendmail or other
+// milters write it, as it is written here; "" if it is none.
+func (d Door) foreignAddr() string {
+	family, rest, _ := strings.Cut(d.Addr, ":")
+	if strings.HasPrefix(d.Addr, "/") {
+		family, rest = "local", d.Addr
+	}
+	switch family {
+	case "local", "unix":
+		if d.Table != TableDNSServer && socketPath(rest) == "" {
+			return schemeUnix + rest
+		}
+	case "inet", "inet6":
+		if port, host, ok := strings.Cut(rest, "@"); ok {
+			rest = net.JoinHostPort(strings.Trim(host, "[]"), port)
+		}
+		if rest != Systemd && checkListen(rest) == nil {
+			return rest
 		}
 	}
+	return ""
+}
+
+// wantString says what to write for a string.
+func wantString(path string, value any) string {
+	table, key, _ := strings.Cut(path, ".")
+	kind := display(table)
+	if _, array := value.([]any); array && key == "addr" && isDoor(kind) {
+		return "a string in quotes; for a second address write a second [[" + kind + "]]"
+	}
+	return "a string in quotes"
 }

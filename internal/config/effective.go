@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"reflect"
-	"strings"
+	"slices"
 
 	"github.com/pelletier/go-toml/v2"
 
@@ -47,24 +47,15 @@ func (c *Config) Tables() (all []Table, err error) {
 	if err := toml.Unmarshal(c.Source, &set); err != nil {
 		return nil, err // not after Parse
 	}
-	for _, t := range Defaults() {
-		switch t.Name {
-		case "listener":
-			all = append(all, c.listenerTables(at)...)
-		case "list":
-			all = append(all, c.listTables(at)...)
-		case TableRecipientPolicy:
-			all = append(all, c.recipientPolicyTables(at)...)
-		case TablePolicyService, TableMilter, TableDNSServer:
-			all = append(all, c.doorTables(at, t.Name)...)
-		case "":
+	for _, t := range c.withEmptyArrays() {
+		switch {
+		case t.Array:
+			all = append(all, c.arrayTables(at, t.Name)...)
+		case t.Name == "":
 			all = append(all, c.topKeys(at, set.Hostname != ""))
-		case "next_hop":
-			if len(c.Listeners) > 0 {
-				all = append(all, c.singleTable(at, t.Name))
-			}
-		default:
-			all = append(all, c.singleTable(at, t.Name))
+		case t.Name != "next_hop" || len(c.Listeners) > 0:
+			t.Keys = noted(at, t.Name, slices.DeleteFunc(t.Keys, func(k Key) bool { return c.useless(at, t.Name, k.Name) }))
+			all = append(all, t)
 		}
 	}
 	return all, nil
@@ -79,53 +70,72 @@ func (c *Config) topKeys(at positions, named bool) Table {
 	return Table{Keys: keys}
 }
 
-// singleTable returns a table that a file has only once.
-func (c *Config) singleTable(at positions, name string) Table {
-	t := Table{Name: name}
-	table := reflect.ValueOf(*c)
-	for part := range strings.SplitSeq(name, ".") {
-		for _, f := range fieldsOf(table.Type()) {
-			if f.Tag.Get("toml") == part {
-				table = table.FieldByIndex(f.Index)
-				break
-			}
-		}
+// useless reports whether a key of a table that a file has only once has no effect.
+func (c *Config) useless(at positions, table, key string) bool {
+	switch table {
+	case "next_hop":
+		return key == "merge"
+	case "listen":
+		closed := key == "addr" && len(c.Listen.Addr) == 0 && !at.has("listen.addr")
+		return closed || len(c.Listeners) == 0 && key != "addr" && key != "shutdown_timeout"
+	case "console":
+		return c.Console.useless(key)
+	case "publish":
+		return c.Publish.Addr == "" && key != "addr" && key != "key"
 	}
-	for _, k := range keysIn(table) {
-		obsolete := name == "next_hop" && k.Name == "merge"
-		closed := name == "listen" && k.Name == "addr" && len(c.Listen.Addr) == 0 && !at.has("listen.addr")
-		unused := name == "listen" && len(c.Listeners) == 0 && k.Name != "addr" && k.Name != "shutdown_timeout"
-		off := name == "console" && c.Console.useless(k.Name) || c.Fleet.useless(name, k.Name) ||
-			name == "publish" && c.Publish.Addr == "" && k.Name != "addr" && k.Name != "key"
-		if !obsolete && !closed && !unused && !off {
-			t.Keys = append(t.Keys, k)
-		}
-	}
-	t.Keys = noted(at, name, t.Keys)
-	return t
+	return c.Fleet.useless(table, key)
 }
 
-// listenerTables returns the [[listener]] tables with the keys that the file sets.
-func (c *Config) listenerTables(at positions) (tables []Table) {
-	own := c.Listeners
-	if len(c.Listen.Addr) > 0 {
-		own = own[1:] // [listen] is the first of them
-	}
-	for i, l := range own {
-		t, path := Table{Name: "listener", Array: true}, element("listener", i)
-		for _, k := range keysIn(reflect.ValueOf(l)) {
-			if !at.has(child(path, k.Name)) {
-				continue
+// arrayTables returns the tables of an array with the keys that count.
+func (c *Config) arrayTables(at positions, name string) (all []Table) {
+	add := func(path string, table any, counts func(*Key) bool) {
+		t := Table{Name: name, Array: true}
+		for _, k := range noted(at, path, keysIn(reflect.ValueOf(table), name)) {
+			if counts(&k) {
+				t.Keys = append(t.Keys, k)
 			}
-			if k.Name == "next_hop" {
-				k.Value = l.NextHop.written(at, child(path, k.Name))
-			}
-			t.Keys = append(t.Keys, k)
 		}
-		t.Keys = noted(at, path, t.Keys)
-		tables = append(tables, t)
+		all = append(all, t)
 	}
-	return tables
+	switch name {
+	case "listener":
+		own := c.Listeners
+		if len(c.Listen.Addr) > 0 {
+			own = own[1:] // [listen] is the first of them
+		}
+		for i, l := range own {
+			path := element(name, i)
+			add(path, l, func(k *Key) bool {
+				set := at.has(child(path, k.Name))
+				if set && k.Name == "next_hop" {
+					k.Value = l.NextHop.written(at, child(path, k.Name))
+				}
+				return set
+			})
+		}
+	case "list":
+		for i, l := range c.Lists {
+			useless := l.uselessKeys()
+			add(element(name, i), l, func(k *Key) bool {
+				k.hideSecret()
+				return k.Value != "" && !useless[k.Name]
+			})
+		}
+	case TableRecipientPolicy:
+		for i, p := range c.RecipientPolicies {
+			path := element(name, i)
+			add(path, p, func(k *Key) bool { return k.Name == "name" || at.has(child(path, k.Name)) })
+		}
+	}
+	for _, door := range c.Doors {
+		if _, unix := door.Unix(); door.Table == name {
+			add(door.Path(), door, func(k *Key) bool {
+				unnamed := k.Name == "name" && k.Value == door.Addr
+				return k.Value != "" && !unnamed && (unix || k.Name != "socket_mode")
+			})
+		}
+	}
+	return all
 }
 
 // written returns the next hop of a listener as the file has it: addresses, or a table
@@ -135,7 +145,7 @@ func (n *NextHop) written(at positions, path string) any {
 		return written(reflect.ValueOf(n.Addr))
 	}
 	set := []Key{}
-	for _, k := range keysIn(reflect.ValueOf(*n)) {
+	for _, k := range keysIn(reflect.ValueOf(*n), path) {
 		if at.has(child(path, k.Name)) && k.Name != "merge" {
 			set = append(set, k)
 		}
@@ -143,79 +153,18 @@ func (n *NextHop) written(at positions, path string) any {
 	return set
 }
 
-// doorTables returns the tables of one kind of door.
-func (c *Config) doorTables(at positions, name string) (tables []Table) {
-	var all reflect.Value
-	for f, v := range reflect.ValueOf(*c).Fields() {
-		if f.Tag.Get("toml") == name {
-			all = v
-		}
-	}
-	for _, door := range c.Doors() {
-		if door.Table != name {
-			continue
-		}
-		t := Table{Name: name, Array: true}
-		_, unix := door.Unix()
-		for _, k := range keysIn(all.Index(door.Index)) {
-			unnamed := k.Name == "name" && k.Value == door.Addr
-			if k.Value != "" && !unnamed && (unix || k.Name != "socket_mode") {
-				t.Keys = append(t.Keys, k)
-			}
-		}
-		t.Keys = noted(at, door.Path(), t.Keys)
-		tables = append(tables, t)
-	}
-	return tables
-}
-
-// listTables returns the [[list]] tables.
-func (c *Config) listTables(at positions) (tables []Table) {
-	for i, l := range c.Lists {
-		t := Table{Name: "list", Array: true}
-		useless := l.uselessKeys()
-		for _, k := range keysIn(reflect.ValueOf(l)) {
-			if k.Value != "" && !useless[k.Name] {
-				t.Keys = append(t.Keys, k)
-			}
-		}
-		t.Keys = noted(at, element("list", i), t.Keys)
-		for j := range t.Keys {
-			t.Keys[j].hideSecret()
-		}
-		tables = append(tables, t)
-	}
-	return tables
-}
-
-// recipientPolicyTables returns the [[recipient_policy]] tables with what they say.
-func (c *Config) recipientPolicyTables(at positions) (tables []Table) {
-	for i, p := range c.RecipientPolicies {
-		path := element(TableRecipientPolicy, i)
-		t := Table{Name: TableRecipientPolicy, Array: true}
-		for _, k := range keysIn(reflect.ValueOf(p)) {
-			if k.Name == "name" || at.has(child(path, k.Name)) {
-				t.Keys = append(t.Keys, k)
-			}
-		}
-		t.Keys = noted(at, path, t.Keys)
-		tables = append(tables, t)
-	}
-	return tables
-}
-
 // uselessKeys returns the keys that have no effect in the list.
 func (l *List) uselessKeys() map[string]bool {
 	useless := map[string]bool{"path": l.Managed, "managed": l.URL != "", "default": l.URL != "", "fleet": !l.Managed && l.URL == ""}
-	for _, k := range l.remoteKeys() {
-		useless[k.name] = l.URL == ""
+	for _, key := range remoteKeys {
+		useless[key] = l.URL == ""
 	}
-	for _, k := range l.dnsKeys() {
-		useless[k.name] = !l.InDNS()
+	for _, key := range dnsKeys {
+		useless[key] = !l.InDNS()
 	}
 	if l.InDNS() {
-		for _, k := range l.fileKeys() {
-			useless[k.name] = true
+		for _, key := range fileKeys {
+			useless[key] = true
 		}
 	}
 	return useless
@@ -259,12 +208,10 @@ func NeedsRestart(table, key string) bool {
 		return key == "dir"
 	case "log":
 		return true
-	case TablePolicyService, TableMilter, TableDNSServer:
-		return key == "addr" || key == "name"
 	case "console":
 		return key == "socket_group"
 	case "fleet.server":
 		return true // of spamgate-fleetd
 	}
-	return false
+	return isDoor(table) && (key == "addr" || key == "name")
 }

@@ -104,7 +104,7 @@ func (d *document) fleet() {
 	for i := range f.Servers {
 		d.natsURL(d.elementOrKey("fleet.servers", i), &f.Servers[i], natsPort)
 	}
-	d.keyPair("fleet", f.TLSCert, f.TLSKey)
+	d.certificates("fleet", oneFile(f.TLSCert), oneFile(f.TLSKey))
 	d.fleetServer(f)
 	for i, server := range f.Servers {
 		u, err := url.Parse(server)
@@ -121,22 +121,12 @@ func (d *document) withoutFleet() {
 	if d.failedBelow("fleet.servers") || d.failed["fleet.server.listen"] {
 		return
 	}
-	for _, t := range []struct {
-		path string
-		of   reflect.Type
-		hint string
-	}{
-		{"fleet", reflect.TypeFor[Fleet](), `write servers = ["nats://HOST:4222"] in [fleet], or remove the line`},
-		{"fleet.server", reflect.TypeFor[FleetServer](), `write listen = "HOST:4222" in [fleet.server], or remove the line`},
-	} {
-		for _, key := range keysOf(t.of) {
-			path := t.path + "." + key
-			if key != "servers" && key != "server" && key != "listen" && d.at.has(path) {
-				d.warn(path, "has no effect without a server", t.hint)
-			}
-		}
-	}
+	const what = "has no effect without a server"
+	d.idle("fleet", reflect.TypeFor[Fleet](), what, `write servers = ["nats://HOST:4222"] in [fleet], or remove the line`, "servers", "server")
+	d.idle("fleet.server", reflect.TypeFor[FleetServer](), what, listenHint, "listen")
 }
+
+const listenHint = `write listen = "HOST:4222" in [fleet.server], or remove the line`
 
 // maxMemberName bounds the name of a member, in bytes.
 const maxMemberName = 100
@@ -193,26 +183,12 @@ func parseNATS(s, port string) (*url.URL, error) {
 	return &url.URL{Scheme: u.Scheme, Host: net.JoinHostPort(host, port)}, nil
 }
 
-// keyPair checks that a certificate has a key, and a key a certificate.
-func (d *document) keyPair(table, cert, key string) {
-	switch {
-	case cert != "" && key == "":
-		d.fail(table+".tls_key", "is missing; tls_cert has no effect without it", `write tls_key = "FILE"`)
-	case key != "" && cert == "":
-		d.fail(table+".tls_cert", "is missing; tls_key has no effect without it", `write tls_cert = "FILE"`)
-	}
-}
-
 // fleetServer checks the server of spamgate-fleetd.
 func (d *document) fleetServer(f *Fleet) {
 	s := &f.Server
-	d.keyPair("fleet.server", s.TLSCert, s.TLSKey)
+	d.certificates("fleet.server", oneFile(s.TLSCert), oneFile(s.TLSKey))
 	if s.Listen == "" {
-		for _, key := range []string{"cluster", "routes", "dir", "tls_cert", "tls_key"} {
-			if path := "fleet.server." + key; d.at.has(path) {
-				d.warn(path, "has no effect without listen", `write listen = "HOST:4222" in [fleet.server], or remove the line`)
-			}
-		}
+		d.idle("fleet.server", reflect.TypeFor[FleetServer](), "has no effect without listen", listenHint, "listen")
 		return
 	}
 	d.fleetAddr("fleet.server.listen", s.Listen, "HOST:4222")
@@ -252,10 +228,7 @@ func (d *document) fleetAddr(path, addr, example string) {
 		d.fail(path, fmt.Sprintf("%q %v", addr, err), fmt.Sprintf("write %q, with the port that this server is to have", example))
 		return
 	}
-	d.takeAddr(takenAddr{addr, path, "fleet.server", "server of the fleet"})
-	if metrics := d.cfg.Admin.MetricsAddr; metrics != "" && Overlap(addr, metrics) {
-		d.fail(path, fmt.Sprintf("%q is also metrics_addr of [admin]", addr), "give each its own port")
-	}
+	d.takeWebAddr(takenAddr{addr, path, "fleet.server", "server of the fleet"})
 }
 
 // shared checks that a list can belong to the fleet.

@@ -33,7 +33,7 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		cfg.resolve("/dir")
-		if cfg.Hostname == "" || len(cfg.Lists) == 0 || len(cfg.Listeners)+len(cfg.Doors()) == 0 || len(cfg.NextHop.Addr) == 0 {
+		if cfg.Hostname == "" || len(cfg.Lists) == 0 || len(cfg.Listeners)+len(cfg.Doors) == 0 || len(cfg.NextHop.Addr) == 0 {
 			t.Errorf("incomplete: %+v", cfg)
 		}
 		for _, l := range cfg.Listeners {
@@ -44,7 +44,7 @@ func FuzzParse(f *testing.F) {
 				t.Errorf("listener with a relative path: %+v", l)
 			}
 		}
-		for _, door := range cfg.Doors() {
+		for _, door := range cfg.Doors {
 			if path, unix := door.Unix(); door.Name == "" || door.Addr == "" || unix && !filepath.IsAbs(path) {
 				t.Errorf("incomplete door: %+v", door)
 			}

@@ -1,12 +1,16 @@
 package config
 
 import (
+	"bytes"
 	"fmt"
+	"io"
 	"net/netip"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"spamgate/internal/text"
 )
@@ -37,73 +41,69 @@ type Key struct {
 // Defaults returns all keys with their defaults. [[listener]] has only those that
 // [listen] lacks. Its name, and name and path of a list, are empty.
 func Defaults() []Table {
+	c := Default()
+	return c.withEmptyArrays()
+}
+
+// withEmptyArrays returns all tables, of arrays of tables an empty one.
+func (c *Config) withEmptyArrays() []Table {
 	var top Table
 	var tables []Table
-	c := reflect.ValueOf(Default())
-	for _, f := range fieldsOf(c.Type()) {
-		name, v := f.Tag.Get("toml"), c.FieldByIndex(f.Index)
-		switch {
-		case f.Type == reflect.TypeFor[[]List]():
-			tables = append(tables, Table{name, true, keysIn(reflect.ValueOf(DefaultList()))})
-		case f.Type == reflect.TypeFor[[]Listener]():
-			tables = append(tables, Table{name, true, ownKeys(Listener{})})
-		case f.Type == reflect.TypeFor[[]PolicyService]():
-			tables = append(tables, Table{name, true, keysIn(reflect.ValueOf(DefaultPolicyService()))})
-		case f.Type == reflect.TypeFor[[]Milter]():
-			tables = append(tables, Table{name, true, keysIn(reflect.ValueOf(DefaultMilter()))})
-		case f.Type == reflect.TypeFor[[]DNSServer]():
-			tables = append(tables, Table{name, true, keysIn(reflect.ValueOf(DefaultDNSServer()))})
-		case f.Type == reflect.TypeFor[[]RecipientPolicy]():
-			tables = append(tables, Table{name, true, keysIn(reflect.ValueOf(DefaultRecipientPolicy()))})
-		case f.Type.Kind() == reflect.Struct:
-			tables = append(tables, Table{name, false, keysIn(v)})
-			for _, sub := range tablesOf(f.Type) {
-				tables = append(tables, Table{name + "." + sub.Tag.Get("toml"), false, keysIn(v.FieldByIndex(sub.Index))})
+	for _, f := range fieldsOf(reflect.TypeFor[Config](), "") {
+		name, v := f.key, reflect.ValueOf(*c).FieldByIndex(f.Index)
+		if empty, ok := emptyTable(f); ok {
+			keys := keysIn(empty, name)
+			if name == "listener" {
+				shared := keysOf(reflect.TypeFor[Endpoint](), name)
+				keys = slices.DeleteFunc(keys, func(k Key) bool { return slices.Contains(shared, k.Name) })
 			}
-		default:
-			top.Keys = append(top.Keys, key(f, v))
+			tables = append(tables, Table{name, true, keys})
+			continue
+		}
+		if f.Type.Kind() != reflect.Struct {
+			top.Keys = append(top.Keys, Key{Name: name, Value: written(v), Type: accepted(f.StructField)})
+			continue
+		}
+		tables = append(tables, Table{name, false, keysIn(v, name)})
+		for _, sub := range fieldsOf(f.Type, name) {
+			if sub.Type.Kind() == reflect.Struct {
+				path := child(name, sub.key)
+				tables = append(tables, Table{path, false, keysIn(v.FieldByIndex(sub.Index), path)})
+			}
 		}
 	}
 	return append([]Table{top}, tables...)
+}
+
+// emptyTable returns an empty table of a field with an array of tables.
+func emptyTable(f field) (table reflect.Value, ok bool) {
+	switch f.Type {
+	case reflect.TypeFor[[]List]():
+		return reflect.ValueOf(DefaultList()), true
+	case reflect.TypeFor[[]Listener]():
+		return reflect.ValueOf(Listener{}), true
+	case reflect.TypeFor[[]Door]():
+		return reflect.ValueOf(doorKinds[f.key].empty), true
+	case reflect.TypeFor[[]RecipientPolicy]():
+		return reflect.ValueOf(DefaultRecipientPolicy()), true
+	}
+	return table, false
 }
 
 // Optional reports whether the table is of what a configuration need not have: a listener or
 // a door, which has no default address, or a policy for some recipients.
 func (t Table) Optional() bool { return t.Array && t.Name != "list" }
 
-// ownKeys returns the keys of a listener that its Endpoint lacks.
-func ownKeys(l Listener) []Key {
-	shared := map[string]bool{}
-	for _, name := range keysOf(reflect.TypeFor[Endpoint]()) {
-		shared[name] = true
-	}
-	var own []Key
-	for _, k := range keysIn(reflect.ValueOf(l)) {
-		if !shared[k.Name] {
-			own = append(own, k)
-		}
-	}
-	return own
-}
-
 // keysIn returns the keys of a table's struct, without the tables in it.
-func keysIn(table reflect.Value) []Key {
+func keysIn(table reflect.Value, name string) []Key {
 	var keys []Key
-	for _, f := range fieldsOf(table.Type()) {
+	for _, f := range fieldsOf(table.Type(), name) {
 		if f.Type.Kind() != reflect.Struct {
-			keys = append(keys, key(f, table.FieldByIndex(f.Index)))
+			v := table.FieldByIndex(f.Index)
+			keys = append(keys, Key{Name: f.key, Value: written(v), Type: accepted(f.StructField)})
 		}
 	}
 	return keys
-}
-
-// tablesOf returns the tables in a table, such as [fleet.server].
-func tablesOf(table reflect.Type) []reflect.StructField {
-	return slices.DeleteFunc(fieldsOf(table), func(f reflect.StructField) bool { return f.Type.Kind() != reflect.Struct })
-}
-
-func key(f reflect.StructField, v reflect.Value) Key {
-	return Key{Name: f.Tag.Get("toml"), Value: written(v), Type: accepted(f)}
 }
 
 // written returns a value as a file has it.
@@ -139,7 +139,7 @@ func written(v reflect.Value) any {
 		return v.String()
 	case reflect.Bool:
 		return v.Bool()
-	case reflect.Int64:
+	case reflect.Int, reflect.Int64:
 		return v.Int()
 	case reflect.Float64:
 		return v.Float()
@@ -171,7 +171,7 @@ func accepted(f reflect.StructField) string {
 	switch f.Type.Kind() {
 	case reflect.Bool:
 		return "true or false"
-	case reflect.Int64:
+	case reflect.Int, reflect.Int64:
 		return "whole number" + within
 	case reflect.Float64:
 		return "number"
@@ -182,4 +182,115 @@ func accepted(f reflect.StructField) string {
 		return choice(strings.Split(values, ","))
 	}
 	return "string"
+}
+
+// WriteTOML writes tables as a configuration file. Before each key it writes as
+// comments the lines that explain returns, after an empty line. explain may be nil. The
+// error is about a path that a configuration cannot hold.
+func WriteTOML(out *bytes.Buffer, tables []Table, explain func(table, key string) []string) error {
+	for i, t := range tables {
+		if i > 0 {
+			fmt.Fprintln(out)
+		}
+		if t.Name != "" {
+			fmt.Fprintln(out, t.Header())
+		}
+		for j, k := range t.Keys {
+			if explain != nil {
+				writeComment(out, explain(t.Name, k.Name), j > 0)
+			}
+			value, err := k.TOML()
+			if err != nil {
+				return fmt.Errorf("%s: %s: %w", t.Header(), k.Name, err)
+			}
+			if k.Note != "" {
+				value += "  # " + k.Note
+			}
+			fmt.Fprintf(out, "%s = %s\n", k.Name, value)
+		}
+	}
+	return nil
+}
+
+// writeComment writes lines as comments, if wanted after an empty line.
+func writeComment(w io.Writer, lines []string, apart bool) {
+	if apart && len(lines) > 0 {
+		fmt.Fprintln(w)
+	}
+	for _, line := range lines {
+		fmt.Fprintln(w, strings.TrimRight("# "+line, " "))
+	}
+}
+
+// TOML returns the value as a file has it.
+func (k Key) TOML() (string, error) {
+	switch v := k.Value.(type) {
+	case string:
+		return quoted(v)
+	case float64:
+		// "1e-06" is valid, but nobody writes it so.
+		return strings.Replace(strconv.FormatFloat(v, 'g', -1, 64), "e-0", "e-", 1), nil
+	case []Key:
+		texts := make([]string, len(v))
+		for i, k := range v {
+			value, err := k.TOML()
+			if err != nil {
+				return "", err
+			}
+			texts[i] = k.Name + " = " + value
+		}
+		if len(v) == 0 {
+			return "{}", nil
+		}
+		return "{ " + strings.Join(texts, ", ") + " }", nil
+	case []string:
+		texts := make([]string, len(v))
+		for i, s := range v {
+			var err error
+			if texts[i], err = quoted(s); err != nil {
+				return "", err
+			}
+		}
+		return "[" + strings.Join(texts, ", ") + "]", nil
+	}
+	return fmt.Sprint(k.Value), nil
+}
+
+// quoted returns a TOML string. A path may have bytes that no configuration can hold.
+func quoted(s string) (string, error) {
+	if !utf8.ValidString(s) || strings.ContainsFunc(s, isControl) {
+		return "", fmt.Errorf("%q cannot be written in a configuration, which holds UTF-8 without control characters", s)
+	}
+	return strconv.Quote(s), nil
+}
+
+// Values returns tables as they are decoded from a file: a map for each table, an
+// array of them for tables such as [[list]].
+func Values(tables []Table) map[string]any {
+	all := map[string]any{}
+	for _, t := range tables {
+		values := map[string]any{}
+		if t.Name == "" {
+			values = all
+		}
+		for _, k := range t.Keys {
+			if inline, ok := k.Value.([]Key); ok {
+				k.Value = Values([]Table{{Keys: inline}})
+			}
+			values[k.Name] = k.Value
+		}
+		switch {
+		case t.Name == "":
+		case t.Array:
+			array, _ := all[t.Name].([]any)
+			all[t.Name] = append(array, values)
+		default:
+			outer, name := all, t.Name
+			if table, inner, ok := strings.Cut(t.Name, "."); ok {
+				outer, name = all[table].(map[string]any), inner
+			}
+			outer[name] = values
+		}
+	}
+	return all
 }

@@ -3,6 +3,9 @@ package config
 import (
 	"net/netip"
 	"time"
+
+	"spamgate/smtpfilter/limit"
+	"spamgate/smtpfilter/wire"
 )
 
 // Systemd as a listen address stands for the sockets that systemd passes to
@@ -40,10 +43,10 @@ type Endpoint struct {
 	// have an address in common.
 	Addr Addresses `toml:"addr"`
 
-	MaxMessageBytes int64 `toml:"max_message_bytes"` // at least 1
-	MaxRecipients   int64 `toml:"max_recipients" range:"1,100000"`
-	MaxHops         int64 `toml:"max_hops" range:"1,1000"`         // Received fields
-	MinDataRate     int64 `toml:"min_data_rate" range:"0,1000000"` // bytes per second; 0: any
+	wire.Rules // MaxMessageBytes is at least 1
+
+	MaxRecipients int64 `toml:"max_recipients" range:"1,100000"`
+	MaxHops       int64 `toml:"max_hops" range:"1,1000"` // Received fields
 
 	// TLS is "starttls" if STARTTLS is offered, and "required" if it must come
 	// before MAIL.
@@ -64,18 +67,8 @@ type Endpoint struct {
 	NameLookup          bool     `toml:"name_lookup"`          // look up clients in DNS if the next hop receives their names
 	Lists               []string `toml:"lists"`                // names of the lists that apply; empty: all
 
-	// TrustedProxies may use XCLIENT and XFORWARD. All prefixes are masked and
-	// never IPv4-mapped IPv6.
-	TrustedProxies []netip.Prefix `toml:"trusted_proxies"`
-
-	// ProxyProtocol holds the sources whose connections begin with a header of
-	// the PROXY protocol.
-	ProxyProtocol []netip.Prefix `toml:"proxy_protocol"`
-
-	// GreetingDelay is how long the gate waits before the greeting. Pregreet says
-	// what happens to clients that do not wait for it.
-	GreetingDelay time.Duration `toml:"greeting_delay" range:"0s,1m"`
-	Pregreet      string        `toml:"pregreet" oneof:"reject,log"`
+	// Pregreet says what happens to clients that do not wait for the greeting.
+	Pregreet string `toml:"pregreet" oneof:"reject,log"`
 
 	// Tarpit delays the refusal of a listed sender, for at most TarpitMax clients
 	// at a time.
@@ -87,19 +80,14 @@ type Endpoint struct {
 	BareNewline       string         `toml:"bare_newline" oneof:"reject,normalize"`
 	BareNewlineExcept []netip.Prefix `toml:"bare_newline_except"`
 
-	// MaxErrors bounds the lines of a connection that are not commands.
-	// MaxRefusals bounds its refused commands, and those without a message.
-	MaxErrors   int64 `toml:"max_errors" range:"1,100000"`
-	MaxRefusals int64 `toml:"max_refusals" range:"1,100000"`
+	// The limits are those of the listener, of one client address, of one network (/24 and
+	// /48), and of one login; 0: none. Connections are open ones, the others are per minute.
+	MaxConnections Connections       `toml:"max_connections" range:"0,1000000"` // of the listener
+	Client         limit.Limits      `prefix:"client_"`
+	Network        limit.Limits      `prefix:"network_"`
+	Login          limit.LoginLimits `prefix:"login_"`
 
-	// CommandTimeout and DataTimeout are how long a client may be silent between
-	// commands and inside a message.
-	CommandTimeout time.Duration `toml:"command_timeout" range:"1s,1h"`
-	DataTimeout    time.Duration `toml:"data_timeout" range:"1s,1h"`
-
-	Limits
-
-	LimitsExempt []netip.Prefix `toml:"limits_exempt"` // clients without Limits and without a tarpit
+	LimitsExempt []netip.Prefix `toml:"limits_exempt"` // clients without these limits and without a tarpit
 }
 
 // AuthRequire is the value of Auth that requires a login.
@@ -108,24 +96,6 @@ const AuthRequire = "require"
 // Logins reports whether clients can log in.
 func (e Endpoint) Logins() bool { return e.Auth != "none" }
 
-// Limits are those of the listener, of one client address, of one network (/24 and
-// /48), and of one login; 0: none. Connections are open ones, the others are per minute.
-type Limits struct {
-	MaxConnections              Connections `toml:"max_connections" range:"0,1000000"` // of the listener
-	ClientConnections           int64       `toml:"client_connections" range:"0,1000000"`
-	ClientConnectionsPerMinute  int64       `toml:"client_connections_per_minute" range:"0,1000000"`
-	ClientMessagesPerMinute     int64       `toml:"client_messages_per_minute" range:"0,1000000"`
-	ClientRecipientsPerMinute   int64       `toml:"client_recipients_per_minute" range:"0,1000000"`
-	ClientErrorsPerMinute       int64       `toml:"client_errors_per_minute" range:"0,1000000"`
-	NetworkConnections          int64       `toml:"network_connections" range:"0,1000000"`
-	NetworkConnectionsPerMinute int64       `toml:"network_connections_per_minute" range:"0,1000000"`
-	NetworkMessagesPerMinute    int64       `toml:"network_messages_per_minute" range:"0,1000000"`
-	NetworkRecipientsPerMinute  int64       `toml:"network_recipients_per_minute" range:"0,1000000"`
-	NetworkErrorsPerMinute      int64       `toml:"network_errors_per_minute" range:"0,1000000"`
-	LoginMessagesPerMinute      int64       `toml:"login_messages_per_minute" range:"0,1000000"`
-	LoginRecipientsPerMinute    int64       `toml:"login_recipients_per_minute" range:"0,1000000"`
-}
-
 // Connections is a number of open connections, 0 for no limit, or
 // AutoConnections.
 type Connections int64
@@ -133,3 +103,11 @@ type Connections int64
 // AutoConnections is "auto" in the file: as many connections as the process has
 // file descriptors for, within reason.
 const AutoConnections Connections = -1
+
+// Number returns the number, in which auto takes the place of AutoConnections.
+func (n Connections) Number(auto int) int {
+	if n == AutoConnections {
+		return auto
+	}
+	return int(n)
+}

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
-
-	"spamgate/internal/text"
 )
 
 // tlsNone is the value of tls without TLS.
@@ -84,16 +82,13 @@ func (d *document) endpoint(table string, e *Endpoint) {
 			d.twice(element(d.keyPath(table, "tls_cert"), i), file)
 		}
 	}
-	d.listNames(e.Lists, d.keyPath(table, "lists"))
+	d.listNames(e.Lists, d.keyPath(table, "lists"), allLists)
 }
 
-// listNames checks the names of lists at the path of a key.
-func (d *document) listNames(names []string, path string) {
-	d.namesOfLists(names, path, "or [] for all lists")
-}
+const allLists = "or [] for all lists"
 
-// namesOfLists checks the names of lists at the path of a key. All says how to name all.
-func (d *document) namesOfLists(names []string, path, all string) {
+// listNames checks the names of lists at the path of a key. All says how to name all.
+func (d *document) listNames(names []string, path, all string) {
 	var known []string
 	for _, l := range d.cfg.Lists {
 		known = append(known, l.Name)
@@ -127,8 +122,11 @@ func (d *document) files(path string, files *Files) {
 // listenerAddresses checks the addresses of each listener, and that no two overlap.
 func (d *document) listenerAddresses(all []*listenerTable) {
 	// What a table of a wrong name was to open is not known.
-	misnamed := d.unknownTable || slices.ContainsFunc([]string{TablePolicyService, TableMilter, TableDNSServer}, d.failedBelow)
-	if len(all) == 0 && len(d.cfg.Doors()) == 0 && !misnamed {
+	misnamed := d.unknownTable
+	for table := range doorKinds {
+		misnamed = misnamed || d.failedBelow(table)
+	}
+	if len(all) == 0 && len(d.cfg.Doors) == 0 && !misnamed {
 		d.fail("listen.addr", "is empty, and nothing else is opened",
 			`write at least one address, such as "127.0.0.1:2525", or add a [[policy_service]], [[milter]] or [[dns_server]]`)
 	}
@@ -179,6 +177,14 @@ func (d *document) takeAddr(a takenAddr) {
 		what, hint = fmt.Sprintf("%q appears twice", addr), "remove one"
 	}
 	d.fail(a.path, what, hint)
+}
+
+// takeWebAddr notes an address that is not for mail, which the metrics may not have either.
+func (d *document) takeWebAddr(a takenAddr) {
+	d.takeAddr(a)
+	if metrics := d.cfg.Admin.MetricsAddr; metrics != "" && Overlap(a.addr, metrics) {
+		d.fail(a.path, fmt.Sprintf("%q is also metrics_addr of [admin]", a.addr), "give each its own port")
+	}
 }
 
 // where says where a value is written.
@@ -237,10 +243,8 @@ func (d *document) listenerTLS(l *listenerTable) {
 		d.fail(l.path+".tls_cert", "is missing; tls_key has no effect without it", `write tls_cert = "FILE", or tls = "none"`)
 	case len(l.TLSKey) == 0:
 		d.fail(l.path+".tls_key", "is missing; tls_cert has no effect without it", `write tls_key = "FILE", or tls = "none"`)
-	case len(l.TLSCert) != len(l.TLSKey):
-		d.fail(d.keyPath(l.path, "tls_key"), fmt.Sprintf("has %s, but tls_cert has %s",
-			text.Count(len(l.TLSKey), "file", "files"), text.Count(len(l.TLSCert), "file", "files")),
-			"write the key of each certificate, in the same order")
+	default:
+		d.aKeyEach(d.keyPath(l.path, "tls_key"), l.TLSCert, l.TLSKey)
 	}
 }
 
@@ -312,8 +316,8 @@ func (d *document) unusedKeys(all []*listenerTable) {
 			"tls_cert":                    {len(l.TLSCert) > 0, tls},
 			"tls_key":                     {len(l.TLSKey) > 0 && len(l.TLSCert) == 0, tls},
 			"exempt_authenticated":        {l.ExemptAuthenticated, logins},
-			"login_messages_per_minute":   {l.LoginMessagesPerMinute > 0, logins},
-			"login_recipients_per_minute": {l.LoginRecipientsPerMinute > 0, logins},
+			"login_messages_per_minute":   {l.Login.MessagesPerMinute > 0, logins},
+			"login_recipients_per_minute": {l.Login.RecipientsPerMinute > 0, logins},
 		} {
 			path := d.keyPath(l.path, key)
 			if is.set {

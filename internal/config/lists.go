@@ -61,6 +61,9 @@ func (d *document) list(path string, l *List) {
 	case len(l.Name) > maxListName:
 		d.fail(path+".name", fmt.Sprintf("has %d bytes, more than %d", len(l.Name), maxListName), "write a shorter name")
 	}
+	if l.Type == typeAllow && !d.at.has(path+".action") {
+		l.Action = ""
+	}
 	d.source(path, l)
 	d.shared(path, l)
 	if l.Type == typeAllow && l.OnProtected != DefaultList().OnProtected {

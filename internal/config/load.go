@@ -198,11 +198,8 @@ func (c *Config) resolve(dir string) {
 			l.NextHop.resolve(abs)
 		}
 	}
-	for i := range c.PolicyServices {
-		resolveSocket(&c.PolicyServices[i].Addr, &c.PolicyServices[i].Name, abs)
-	}
-	for i := range c.Milters {
-		resolveSocket(&c.Milters[i].Addr, &c.Milters[i].Name, abs)
+	for i := range c.Doors {
+		c.Doors[i].resolve(abs)
 	}
 	c.Console.TLSCert, c.Console.TLSKey = allAbs(c.Console.TLSCert), allAbs(c.Console.TLSKey)
 	c.Publish.TLSCert, c.Publish.TLSKey = allAbs(c.Publish.TLSCert), allAbs(c.Publish.TLSKey)

@@ -41,10 +41,8 @@ func (d *document) publish() {
 	}
 	published := d.publishedLists()
 	if p.Addr == "" {
-		for _, key := range keysOf(reflect.TypeFor[Publish]()) {
-			if path := "publish." + key; key != "addr" && key != "key" && d.at.has(path) && !d.failed[publishAddr] {
-				d.warn(path, "has no effect without an address", `write addr = "HOST:PORT" in [publish], or remove the line`)
-			}
+		if !d.failed[publishAddr] {
+			d.idle("publish", reflect.TypeFor[Publish](), "has no effect without an address", `write addr = "HOST:PORT" in [publish], or remove the line`, "addr", "key")
 		}
 		return
 	}
@@ -56,10 +54,7 @@ func (d *document) publish() {
 		d.fail(publishAddr, what, `write "0.0.0.0:8443", or "" to serve no lists`)
 		return
 	}
-	d.takeAddr(takenAddr{p.Addr, publishAddr, "publish", "publish"})
-	if metrics := d.cfg.Admin.MetricsAddr; metrics != "" && Overlap(p.Addr, metrics) {
-		d.fail(publishAddr, fmt.Sprintf("%q is also metrics_addr of [admin]", p.Addr), "give each its own port")
-	}
+	d.takeWebAddr(takenAddr{p.Addr, publishAddr, "publish", "publish"})
 	if p.Key == "" {
 		d.fail("publish.key", "is missing", `write key = "publish.key", and make it with: spamgate lists publish --new-key publish.key`)
 	}
@@ -73,7 +68,7 @@ func (d *document) publish() {
 func (d *document) publishTLS(p *Publish) {
 	const cert, key = "publish.tls_cert", "publish.tls_key"
 	host, _, _ := net.SplitHostPort(p.Addr)
-	d.certificates(cert, key, p.TLSCert, p.TLSKey)
+	d.certificates("publish", p.TLSCert, p.TLSKey)
 	if len(p.TLSCert)+len(p.TLSKey) == 0 && !isLoopback(host) && !d.failedBelow(cert) && !d.failedBelow(key) {
 		d.fail(cert, fmt.Sprintf("is missing: addr = %q is open beyond this machine, and gates fetch lists by https only", p.Addr),
 			"write tls_cert and tls_key, or an address of this machine for a proxy here that speaks TLS")

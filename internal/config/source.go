@@ -1,11 +1,14 @@
 package config
 
 import (
+	"cmp"
 	"encoding/base64"
 	"errors"
 	"fmt"
 	"net/url"
 	"path/filepath"
+	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -23,7 +26,7 @@ func (d *document) source(path string, l *List) {
 		d.dnsList(path, l)
 		return
 	}
-	d.noDNS(path, l)
+	d.noEffect(path, l, "has no effect without dns_zone", `remove the line, or write dns_zone instead of path or url`, dnsKeys...)
 	switch {
 	case l.Managed:
 		d.managed(path, l)
@@ -42,39 +45,42 @@ func (d *document) source(path string, l *List) {
 	d.format(path, l)
 }
 
-// listKey is a key of a list that has an effect only in some lists.
-type listKey struct {
-	name string
-	set  bool // to another value than its default
-}
+// The keys that have an effect only in some lists: those from a URL, those in DNS, and those
+// that are in neither DNS nor a URL.
+var (
+	remoteKeys = []string{"refresh", "timeout", "public_key", "signature_url", "signed_file", "allow_http", "tls_ca", "allow_null_sender", "allow_local_parts"}
+	dnsKeys    = []string{"dns_codes", "dns_timeout", "dns_on_error", "dns_test"}
 
-// remoteKeys returns the keys that have an effect only with a url.
-func (l *List) remoteKeys() []listKey {
-	defaults := DefaultList()
-	return []listKey{
-		{"refresh", l.Refresh != defaults.Refresh},
-		{"timeout", l.Timeout != defaults.Timeout},
-		{"public_key", l.PublicKey != ""},
-		{"signature_url", l.SignatureURL != ""},
-		{"signed_file", l.SignedFile != ""},
-		{"allow_http", l.AllowHTTP},
-		{"tls_ca", l.TLSCA != ""},
-		{"allow_null_sender", l.AllowNullSender},
-		{"allow_local_parts", l.AllowLocalParts},
+	// fileKeys are about entries that the gate reads.
+	fileKeys = append([]string{"optional", "allow_public_suffix", "format", "column", "max_bytes", "min_entries", "max_shrink", "max_growth",
+		"per_recipient", "managed", "default"}, remoteKeys...)
+)
+
+// noRemote refuses the keys that need a url.
+func (d *document) noRemote(path string, l *List) {
+	const what = "has no effect without url"
+	whats := map[string]string{
+		"refresh":           what + ": the gate reads a changed file at once",
+		"allow_null_sender": what + ": such entries of your own lists always count",
+		"allow_local_parts": what + ": such entries of your own lists always count",
+	}
+	for _, key := range remoteKeys {
+		d.noEffect(path, l, cmp.Or(whats[key], what), "remove the line, or write url instead of path", key)
 	}
 }
 
-// noRemote refuses the keys that need a url. If the value is the default it only warns.
-func (d *document) noRemote(path string, l *List) {
-	for _, k := range l.remoteKeys() {
-		what, hint := "has no effect without url", "remove the line, or write url instead of path"
-		if k.name == "refresh" {
-			what += ": the gate reads a changed file at once"
+// noEffect refuses keys of a list that have no effect. If a value is the default it only warns.
+func (d *document) noEffect(path string, l *List, what, hint string, keys ...string) {
+	defaults := keysIn(reflect.ValueOf(DefaultList()), "list")
+	for i, k := range keysIn(reflect.ValueOf(*l), "list") {
+		at := child(path, k.Name)
+		switch {
+		case !slices.Contains(keys, k.Name):
+		case !reflect.DeepEqual(k.Value, defaults[i].Value):
+			d.fail(at, what, hint)
+		case d.at.has(at):
+			d.warn(at, what, hint)
 		}
-		if k.name == "allow_null_sender" || k.name == "allow_local_parts" {
-			what += ": such entries of your own lists always count"
-		}
-		d.noEffect(path, k, what, hint)
 	}
 }
 
@@ -177,13 +183,55 @@ func (d *document) format(path string, l *List) {
 	for _, f := range listfile.Formats {
 		names = append(names, string(f))
 	}
-	if !d.oneOf(path+".format", l.Format, names...) || l.Column == "" {
+	if !d.oneOf(path+".format", string(l.Format), names...) || l.Column == "" {
 		return
 	}
 	switch n, err := strconv.Atoi(l.Column); {
-	case !listfile.Format(l.Format).HasColumn():
+	case !l.Format.HasColumn():
 		d.fail(path+".column", fmt.Sprintf("has no effect with format = %q", l.Format), `write format = "csv" or "json", or remove the line`)
-	case l.Format == string(listfile.CSV) && err == nil && n < 1, strings.TrimSpace(l.Column) == "":
+	case l.Format == listfile.CSV && err == nil && n < 1, strings.TrimSpace(l.Column) == "":
 		d.fail(path+".column", fmt.Sprintf("%q is not a column", l.Column), `write its name in the first line, or its number, beginning with "1"`)
+	}
+}
+
+// managed checks the source of a list that the gate keeps.
+func (d *document) managed(path string, l *List) {
+	for _, k := range []struct{ name, value string }{{"path", l.Path}, {"url", l.URL}} {
+		if k.value != "" {
+			d.fail(path+"."+k.name, "cannot be combined with managed = true: the gate keeps the list in dir of [state]", "remove one of the two")
+		}
+	}
+	if plain := DefaultList().Format; l.Format != plain && !d.failed[path+".format"] {
+		d.fail(path+".format", fmt.Sprintf("cannot be %q in a managed list, which the gate writes", l.Format), "remove the line; spamgate lists import reads other formats")
+	}
+	d.noRemote(path, l)
+}
+
+// defaultLists checks that default is set only in lists that commands can change, and in one
+// for each use.
+func (d *document) defaultLists() {
+	type use struct {
+		kind         string
+		perRecipient bool
+	}
+	first := map[use]int{}
+	for i := range d.cfg.Lists {
+		l, path := &d.cfg.Lists[i], element("list", i)+".default"
+		if !l.Default || l.InDNS() {
+			continue
+		}
+		switch {
+		case l.URL != "":
+			d.fail(path, "has no effect with url: nothing can be added to a list that others publish", "remove the line, or set it in a list with managed = true or path")
+		case l.Format != DefaultList().Format:
+			d.fail(path, fmt.Sprintf("has no effect with format = %q, which is read and never written", l.Format), `remove the line, or write format = "plain"`)
+		}
+		u := use{l.Type, l.PerRecipient}
+		if j, ok := first[u]; ok {
+			line, _ := d.at.find(element("list", j) + ".default")
+			d.fail(path, fmt.Sprintf("is already set at line %d, in a list of the same type", line), "set it in one of the two: entries without the name of a list go there")
+			continue
+		}
+		first[u] = i
 	}
 }

@@ -67,16 +67,15 @@ const manyKeys = 20
 
 // placeOf returns where a key of that name belongs, and its path there, or "".
 func placeOf(key string) (place, path string) {
-	if slices.Contains(keysOf(reflect.TypeFor[Config]()), key) {
+	if slices.Contains(keysOf(reflect.TypeFor[Config](), ""), key) {
 		return "at the top of the file, before the first [table]", key
 	}
-	for field := range reflect.TypeFor[Config]().Fields() {
-		name := field.Tag.Get("toml")
-		switch t := field.Type; {
-		case t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Struct && slices.Contains(keysOf(t.Elem()), key):
-			return "in a [[" + name + "]]", ""
-		case t.Kind() == reflect.Struct && slices.Contains(keysOf(t), key):
-			return "in [" + name + "]", name + "." + key
+	for _, f := range fieldsOf(reflect.TypeFor[Config](), "") {
+		switch t := f.Type; {
+		case t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Struct && slices.Contains(keysOf(t.Elem(), f.key), key):
+			return "in a [[" + f.key + "]]", ""
+		case t.Kind() == reflect.Struct && slices.Contains(keysOf(t, f.key), key):
+			return "in [" + f.key + "]", f.key + "." + key
 		}
 	}
 	return "", ""

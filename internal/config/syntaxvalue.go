@@ -158,7 +158,7 @@ func quote(text string) string {
 
 // typeOf returns the type of a key's value. The path has no ordinals.
 func typeOf(path string) (reflect.Type, bool) {
-	t := reflect.TypeFor[Config]()
+	t, table := reflect.TypeFor[Config](), ""
 	for name := range strings.SplitSeq(path, ".") {
 		if t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Struct && t != reflect.TypeFor[[]netip.Prefix]() {
 			t = t.Elem()
@@ -166,12 +166,12 @@ func typeOf(path string) (reflect.Type, bool) {
 		if t.Kind() != reflect.Struct || t == reflect.TypeFor[netip.Prefix]() {
 			return nil, false
 		}
-		fields := fieldsOf(t)
-		i := slices.IndexFunc(fields, func(f reflect.StructField) bool { return f.Tag.Get("toml") == name })
+		fields := fieldsOf(t, table)
+		i := slices.IndexFunc(fields, func(f field) bool { return f.key == name })
 		if i < 0 {
 			return nil, false
 		}
-		t = fields[i].Type
+		t, table = fields[i].Type, name
 	}
 	return t, true
 }
@@ -200,7 +200,7 @@ func valueHelp(path string) (wanted, sample string) {
 		return `a size in quotes, such as "1GiB"`, `"1GiB"`
 	case kind == reflect.Bool:
 		return "true or false", "true or false"
-	case kind == reflect.Int64:
+	case kind == reflect.Int64 || kind == reflect.Int:
 		return "a whole number", "NUMBER"
 	case kind == reflect.Float64:
 		return "a number", "1e-6"

@@ -106,7 +106,7 @@ func (x *exchange) exportList() error {
 
 // extension returns the extension of a file with the text of a list.
 func extension(l *config.List) string {
-	switch listfile.Format(l.Format) {
+	switch l.Format {
 	case listfile.CSV:
 		return ".csv"
 	case listfile.JSON:

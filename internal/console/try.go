@@ -69,7 +69,7 @@ func (x *exchange) tryForm() *tryForm {
 	for _, l := range c.Listeners {
 		f.Listeners = append(f.Listeners, l.Name)
 	}
-	for _, d := range c.Doors() {
+	for _, d := range c.Doors {
 		f.Listeners = append(f.Listeners, d.Name)
 	}
 	return f

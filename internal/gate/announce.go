@@ -147,8 +147,7 @@ func (d *runningDoor) trial(c *config.Config) []string {
 		if err != nil {
 			return nil
 		}
-		server := c.DNSServers[d.config.Index]
-		return []string{fmt.Sprintf("dig @%s -p %s +short TEST.%s", host, port, cmp.Or(server.Zone, server.HashedZone))}
+		return []string{fmt.Sprintf("dig @%s -p %s +short TEST.%s", host, port, cmp.Or(d.config.Zone, d.config.HashedZone))}
 	}
 	return nil
 }
@@ -193,13 +192,13 @@ func editable(c *config.Config) (l config.List, ok bool) {
 func (g *gate) logLimits() {
 	descriptors := setup.DescriptorLimit()
 	auto := setup.AutoConnections(g.config, descriptors)
-	for _, d := range g.config.Doors() {
+	for _, d := range g.config.Doors {
 		g.log.Info("limits on connections (0: none)", "listener", d.Name,
-			"max_connections", setup.DoorConnections(d, auto), "descriptors", descriptors)
+			"max_connections", d.MaxConnections.Number(auto), "descriptors", descriptors)
 	}
 	for _, l := range g.config.Listeners {
 		g.log.Info("limits on connections (0: none)", "listener", l.Name,
-			"max_connections", setup.MaxConnections(l, auto), "client_connections", l.ClientConnections,
-			"network_connections", l.NetworkConnections, "descriptors", descriptors)
+			"max_connections", l.MaxConnections.Number(auto), "client_connections", l.Client.Connections,
+			"network_connections", l.Network.Connections, "descriptors", descriptors)
 	}
 }

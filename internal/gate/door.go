@@ -47,7 +47,7 @@ func (g *gate) prepareDoors(_ context.Context, was, c *config.Config) (change, e
 		return change{commit: func() { g.changeDoors(c) }}, nil
 	}
 	var all doors
-	for _, d := range c.Doors() {
+	for _, d := range c.Doors {
 		addr, err := socket.ResolveDoor(c, d, g.in)
 		if err != nil {
 			return change{}, err
@@ -188,53 +188,41 @@ func (all doors) close() error {
 	return errors.Join(errs...)
 }
 
-// keepDoors makes a configuration have the doors that are open, in their order. A door is found by its address, which a reload does not change. One
-// that is not configured any more goes on with its old settings.
+// keepDoors makes a configuration have the doors that are open, in their order. A door is found by
+// its address, which a reload does not change. One that is not configured any more goes on with its
+// old settings.
 func keepDoors(c, open *config.Config) {
-	c.PolicyServices = keepTables(c, open.PolicyServices, c.PolicyServices,
-		func(p *config.PolicyService) doorKeys { return doorKeys{&p.Name, &p.Addr, &p.Lists} })
-	c.Milters = keepTables(c, open.Milters, c.Milters,
-		func(m *config.Milter) doorKeys { return doorKeys{&m.Name, &m.Addr, &m.Lists} })
-	c.DNSServers = keepTables(c, open.DNSServers, c.DNSServers,
-		func(s *config.DNSServer) doorKeys { return doorKeys{&s.Name, &s.Addr, &s.Lists} })
-}
-
-// doorKeys are the keys of a door's table that matter to keepTables.
-type doorKeys struct {
-	name, addr *string
-	lists      *[]string
-}
-
-// keepTables returns the tables of one kind of doors: for each open door the new one of its
-// address, or else the old one. If several have the same address, with port 0, their order
-// counts.
-func keepTables[T any](c *config.Config, open, now []T, keys func(*T) doorKeys) []T {
-	left := slices.Clone(now)
-	var kept []T
-	for _, table := range open {
-		was := keys(&table)
-		i := slices.IndexFunc(left, func(t T) bool { return *keys(&t).addr == *was.addr })
+	left := slices.Clone(c.Doors)
+	var kept []config.Door
+	for _, d := range open.Doors {
+		i := indexOfDoor(left, d)
 		if i < 0 {
 			// Without any of its lists it asks none, and not all.
-			if known := knownLists(c, *was.lists); known != nil {
-				*was.lists = known
+			if known := knownLists(c, d.Lists); known != nil {
+				d.Lists = known
 			}
 		} else {
-			name := *was.name
-			table = left[i]
-			*was.name = name // which the log and the metrics have
+			name := d.Name
+			d = left[i]
+			d.Name = name // which the log and the metrics have
 			left = slices.Delete(left, i, i+1)
 		}
-		kept = append(kept, table)
+		kept = append(kept, d)
 	}
-	return kept
+	c.Doors = kept
 }
 
-// logDoorChanges logs how the wanted doors differ from the open ones, left, in what a reload does not
-// change.
-func logDoorChanges(left, wanted []config.Door, log *slog.Logger) {
+// indexOfDoor returns the index of the door of the same kind and address, or -1. If several
+// have the same address, with port 0, their order counts.
+func indexOfDoor(all []config.Door, d config.Door) int {
+	return slices.IndexFunc(all, func(o config.Door) bool { return o.Table == d.Table && o.Addr == d.Addr })
+}
+
+// logDoorChanges logs how the wanted doors differ from the open ones in what a reload does not change.
+func logDoorChanges(open, wanted []config.Door, log *slog.Logger) {
+	left := slices.Clone(open)
 	for _, d := range wanted {
-		i := slices.IndexFunc(left, func(o config.Door) bool { return o.Table == d.Table && o.Addr == d.Addr })
+		i := indexOfDoor(left, d)
 		if i < 0 {
 			log.Warn("a new door is not open yet: this needs a restart, or SIGUSR2",
 				"door", protocolOf(d), "listener", d.Name, "addr", d.Addr)
@@ -254,7 +242,7 @@ func logDoorChanges(left, wanted []config.Door, log *slog.Logger) {
 // changeDoors makes the doors use a configuration that has passed keepDoors. Those that are not
 // open yet find it when they open.
 func (g *gate) changeDoors(c *config.Config) {
-	for i, now := range c.Doors() {
+	for i, now := range c.Doors {
 		d := g.doors[i]
 		d.config = now
 		if d.server == nil {

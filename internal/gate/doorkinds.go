@@ -55,7 +55,7 @@ func (g *gate) doorSettings(c *config.Config, d config.Door) (door.Settings, err
 }
 
 func doorConnections(c *config.Config, d config.Door) int {
-	return setup.DoorConnections(d, setup.AutoConnections(c, setup.DescriptorLimit()))
+	return d.MaxConnections.Number(setup.AutoConnections(c, setup.DescriptorLimit()))
 }
 
 // mailDoor is the doorServer of a [[policy_service]] or [[milter]].
@@ -85,16 +85,15 @@ func (s dnsServer) apply(c *config.Config, d config.Door) error { return s.Apply
 
 // dnsSettings returns what a reload may change of a DNS server.
 func dnsSettings(c *config.Config, d config.Door) rhsbl.Settings {
-	s := c.DNSServers[d.Index]
 	return rhsbl.Settings{
-		Zone:                    s.Zone,
-		HashedZone:              s.HashedZone,
+		Zone:                    d.Zone,
+		HashedZone:              d.HashedZone,
 		Hostname:                c.Hostname,
 		Contact:                 c.Policy.Contact,
 		Lists:                   d.Lists,
-		TTL:                     s.TTL,
-		AllowClients:            s.AllowClients,
-		NetworkAnswersPerSecond: int(s.NetworkAnswersPerSecond),
+		TTL:                     d.TTL,
+		AllowClients:            d.AllowClients,
+		NetworkAnswersPerSecond: int(d.NetworkAnswersPerSecond),
 		MaxConnections:          doorConnections(c, d),
 	}
 }

@@ -40,7 +40,7 @@ func (g *gate) keep(c *config.Config) {
 	c.Hostname, c.Log = g.config.Hostname, g.config.Log
 	c.KeepState(g.config)
 	g.listeners.keep(c)
-	logDoorChanges(g.config.Doors(), c.Doors(), g.log)
+	logDoorChanges(g.config.Doors, c.Doors, g.log)
 	keepDoors(c, g.config)
 }
 

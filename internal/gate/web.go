@@ -218,7 +218,7 @@ func (t *tableCerts) prepare(_ context.Context, was, c *config.Config) (change, 
 	case old != nil && same():
 		now = old
 	default:
-		now, err = setup.OpenTableCertificates(t.table, cert, key, t.log)
+		now, err = setup.OpenCertificateFiles("["+t.table+"]", cert, key, t.log)
 	}
 	return replacement([]*certs.Reloader{old}, []*certs.Reloader{now}, func() { t.inUse = now }), err
 }

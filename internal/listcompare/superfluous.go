@@ -51,16 +51,14 @@ func NewSuperfluous(c *config.Config, key *segment.Key, fetched bool) *Superfluo
 	for _, l := range c.Listeners {
 		s.asked = append(s.asked, l.Lists)
 	}
-	for _, d := range c.Doors() {
+	for _, d := range c.Doors {
 		s.asked = append(s.asked, d.Lists)
-	}
-	for _, p := range c.RecipientPolicies {
-		s.asked = append(s.asked, p.Lists)
-	}
-	for _, d := range c.DNSServers {
 		if d.HashedZone != "" {
 			s.hashed = append(s.hashed, d.Lists)
 		}
+	}
+	for _, p := range c.RecipientPolicies {
+		s.asked = append(s.asked, p.Lists)
 	}
 	return s
 }

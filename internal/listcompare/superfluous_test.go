@@ -139,7 +139,7 @@ func (s *listSet) decisions(t *testing.T, texts [][]string) map[string]verdict.A
 			views["one"] = set.Only(l.Lists)
 		}
 	}
-	for _, d := range c.Doors() {
+	for _, d := range c.Doors {
 		views[d.Name] = set.Only(d.Lists)
 	}
 	all := map[string]verdict.Action{}

@@ -13,10 +13,11 @@ import (
 	"testing"
 	"time"
 
+	"spamgate/blocklist/listfile"
 	"spamgate/internal/config"
 )
 
-func listOf(t testing.TB, format, path string) *List {
+func listOf(t testing.TB, format listfile.Format, path string) *List {
 	t.Helper()
 	l, err := New(config.List{Name: "blocked", Type: "block", Path: path, Format: format})
 	if err != nil {

@@ -24,7 +24,7 @@ func PlainOptions(l config.List) listfile.WriteOptions {
 // IsServedFile reports whether a list is a single plain file that serves as it is: then
 // [CopyServed] writes its entries, ten times as fast as an [InOrder].
 func IsServedFile(l config.List, stats blocklist.ListStats) bool {
-	return stats.Err == nil && stats.Sum != "" && l.Format == string(listfile.Plain) &&
+	return stats.Err == nil && stats.Sum != "" && l.Format == listfile.Plain &&
 		len(stats.Files) == 1 && stats.Protected+stats.Disallowed == 0
 }
 

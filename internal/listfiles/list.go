@@ -26,8 +26,8 @@ type List struct {
 
 // ReadsPlain says that the list's files are in the gate's own format.
 func (l *List) ReadsPlain() bool {
-	if listfile.Format(l.Format) != listfile.Auto {
-		return l.Format == "" || listfile.Format(l.Format) == listfile.Plain
+	if l.Format != listfile.Auto {
+		return l.Format == "" || l.Format == listfile.Plain
 	}
 	files, err := store.Files([]string{l.Files()})
 	if err != nil {
@@ -43,7 +43,7 @@ func (l *List) ReadsPlain() bool {
 
 // plainFile reports whether a file of the list is in the gate's own format.
 func (l *List) plainFile(path string) bool {
-	switch listfile.Format(l.Format) {
+	switch l.Format {
 	case "", listfile.Plain:
 		return true
 	case listfile.Auto:
@@ -91,7 +91,7 @@ func Options(l config.List) listfile.Options {
 		Exact:             l.Match == "exact",
 		AllowPublicSuffix: l.AllowPublicSuffix,
 		PerRecipient:      l.PerRecipient,
-		Format:            listfile.Format(l.Format),
+		Format:            l.Format,
 		Column:            l.Column,
 		Discard:           l.Action == "discard",
 		MaxBytes:          l.MaxBytes,

@@ -23,10 +23,7 @@ func NewProtection(c *config.Config) Protection {
 
 // LeftOut returns why the gate leaves an entry of the list out; see [store.Omissions].
 func (p Protection) LeftOut(l *List, e listfile.Entry) store.Omission {
-	of := store.List{
-		URL: l.URL, AllowNullSender: l.AllowNullSender, AllowLocalParts: l.AllowLocalParts,
-		OnProtected: store.OnProtected(l.OnProtected),
-	}
+	of := store.List{URL: l.URL, Rules: l.Rules}
 	if l.Type == "allow" {
 		of.Type = blocklist.Allow
 	}

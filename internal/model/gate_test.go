@@ -172,7 +172,7 @@ func (g *gate) settings(t testing.TB, w *world) smtpfilter.Settings {
 	}
 	return smtpfilter.Settings{
 		Checker: faulty{checker, w.faults}, NextHop: g.hop, Policy: policy, Signatures: g.proofs,
-		NoNames: true, MaxErrors: 1 << 30, MaxRefusals: 1 << 30,
+		NoNames: true, Rules: wire.Rules{MaxErrors: 1 << 30, MaxRefusals: 1 << 30},
 	}
 }
 

@@ -84,12 +84,11 @@ func DescribeDoor(c *config.Config, d config.Door) []string {
 		config.TableDNSServer:     "DNS",
 	}[d.Table] + " at " + addr}
 	if d.Table == config.TableDNSServer {
-		s := c.DNSServers[d.Index]
-		if s.Zone != "" {
-			parts = append(parts, "zone "+s.Zone)
+		if d.Zone != "" {
+			parts = append(parts, "zone "+d.Zone)
 		}
-		if s.HashedZone != "" {
-			parts = append(parts, "hashed zone "+s.HashedZone)
+		if d.HashedZone != "" {
+			parts = append(parts, "hashed zone "+d.HashedZone)
 		}
 	}
 	if len(d.Lists) > 0 {
@@ -101,7 +100,7 @@ func DescribeDoor(c *config.Config, d config.Door) []string {
 // PrintDoors prints the doors.
 func PrintDoors(w io.Writer, c *config.Config) {
 	label := "doors"
-	for _, d := range c.Doors() {
+	for _, d := range c.Doors {
 		term.PrintParts(w, label, DescribeDoor(c, d))
 		label = ""
 	}
@@ -221,7 +220,7 @@ func PrintMode(w io.Writer, c *config.Config) {
 		return
 	}
 	said := []string{"monitor: no listed sender is turned away", "every list only logs"}
-	if len(c.Listeners) == 0 && !slices.ContainsFunc(c.Doors(), func(d config.Door) bool { return d.Table != config.TableDNSServer }) {
+	if c.OnlyDNS() {
 		said = []string{`monitor: over DNS no sender is listed`, `"spamgate lists status" counts the hits`}
 	}
 	term.PrintParts(w, "mode", said)
@@ -382,11 +381,11 @@ func PrintLimits(w io.Writer, c *config.Config) {
 	}
 	var lines, names []string
 	for _, l := range c.Listeners {
-		lines = append(lines, fmt.Sprintf("%s connections, %s from one client", number(int64(setup.MaxConnections(l, auto))), number(l.ClientConnections)))
+		lines = append(lines, fmt.Sprintf("%s connections, %s from one client", number(int64(l.MaxConnections.Number(auto))), number(int64(l.Client.Connections))))
 		names = append(names, l.Name)
 	}
-	for _, d := range c.Doors() {
-		lines = append(lines, number(int64(setup.DoorConnections(d, auto)))+" connections")
+	for _, d := range c.Doors {
+		lines = append(lines, number(int64(d.MaxConnections.Number(auto)))+" connections")
 		names = append(names, d.Name)
 	}
 	if len(slices.Compact(slices.Sorted(slices.Values(lines)))) == 1 {

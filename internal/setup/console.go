@@ -2,12 +2,10 @@ package setup
 
 import (
 	"fmt"
-	"net"
 
 	"spamgate/internal/certs"
 	"spamgate/internal/config"
 	"spamgate/internal/publish"
-	"spamgate/internal/socket"
 )
 
 // publish checks the address where lists are fetched, its certificates, and the files of keys.
@@ -16,12 +14,7 @@ func (f *faults) publish() {
 	if p.Addr == "" {
 		return
 	}
-	const key = "publish.addr"
-	if tcp, err := net.ResolveTCPAddr("tcp", p.Addr); err != nil {
-		f.fail(key, fmt.Sprintf("%q: %v", p.Addr, err), socket.WrongName)
-	} else if !f.taken(key, p.Addr, tcp) && !socket.IsLocal(tcp.IP) {
-		f.warn(key, fmt.Sprintf("%q is not an address of this machine now; the start fails unless it has it then", p.Addr), socket.ForeignAddress)
-	}
+	f.webAddress("publish.addr", p.Addr)
 	f.certificates(certificateFiles(p.TLSCert, p.TLSKey), map[certs.Files]bool{}, func(key string) string { return "publish." + key })
 	if _, err := publish.ReadKey(p.Key); err != nil {
 		f.fail("publish.key", err.Error(), "")
@@ -63,10 +56,6 @@ func (f *faults) console() {
 		socketGroup("console.socket_group", c.SocketGroup, f.fail)
 		return
 	}
-	if tcp, err := net.ResolveTCPAddr("tcp", c.Addr); err != nil {
-		f.fail(key, fmt.Sprintf("%q: %v", c.Addr, err), socket.WrongName)
-	} else if !f.taken(key, c.Addr, tcp) && !socket.IsLocal(tcp.IP) {
-		f.warn(key, fmt.Sprintf("%q is not an address of this machine now; the start fails unless it has it then", c.Addr), socket.ForeignAddress)
-	}
+	f.webAddress(key, c.Addr)
 	f.certificates(certificateFiles(c.TLSCert, c.TLSKey), map[certs.Files]bool{}, func(key string) string { return "console." + key })
 }

@@ -65,7 +65,7 @@ func allOpened(c *config.Config) (all []opened) {
 	for _, l := range c.Listeners {
 		all = append(all, opened{l.MaxConnections, perClient})
 	}
-	for _, d := range c.Doors() {
+	for _, d := range c.Doors {
 		all = append(all, opened{d.MaxConnections, perQuestioner})
 	}
 	return all
@@ -103,14 +103,6 @@ func AutoConnections(c *config.Config, descriptors int) int {
 	return min(max(room/max(sharing, 1), leastConnections), usualConnections)
 }
 
-// MaxConnections returns the number of connections that a listener accepts, 0 for any number.
-func MaxConnections(l config.Listener, auto int) int {
-	if l.MaxConnections == config.AutoConnections {
-		return auto
-	}
-	return int(l.MaxConnections)
-}
-
 // DescriptorWarning returns a warning if the process may open too few descriptors for what
 // the configuration allows or for the usual number of clients, or else "".
 func DescriptorWarning(c *config.Config, descriptors int) string {
@@ -136,7 +128,7 @@ func DescriptorWarning(c *config.Config, descriptors int) string {
 			connections, needed+others, descriptors, remedy)
 	case reduced:
 		each := "listener"
-		if len(c.Doors()) > 0 {
+		if len(c.Doors) > 0 {
 			each = "listener and door"
 		}
 		return fmt.Sprintf(`max_connections = "auto" is only %d for each %s, since the process may open %d files; %s: %d is enough for %d`,
@@ -153,25 +145,10 @@ var loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustPa
 // "auto".
 func Limits(l config.Listener, auto int) limit.Config {
 	return limit.Config{
-		Client: limit.Limits{
-			Connections:          int(l.ClientConnections),
-			ConnectionsPerMinute: int(l.ClientConnectionsPerMinute),
-			MessagesPerMinute:    int(l.ClientMessagesPerMinute),
-			RecipientsPerMinute:  int(l.ClientRecipientsPerMinute),
-			ErrorsPerMinute:      int(l.ClientErrorsPerMinute),
-		},
-		Network: limit.Limits{
-			Connections:          int(l.NetworkConnections),
-			ConnectionsPerMinute: int(l.NetworkConnectionsPerMinute),
-			MessagesPerMinute:    int(l.NetworkMessagesPerMinute),
-			RecipientsPerMinute:  int(l.NetworkRecipientsPerMinute),
-			ErrorsPerMinute:      int(l.NetworkErrorsPerMinute),
-		},
-		Login: limit.LoginLimits{
-			MessagesPerMinute:   int(l.LoginMessagesPerMinute),
-			RecipientsPerMinute: int(l.LoginRecipientsPerMinute),
-		},
-		MaxConnections: MaxConnections(l, auto),
+		Client:         l.Client,
+		Network:        l.Network,
+		Login:          l.Login,
+		MaxConnections: l.MaxConnections.Number(auto),
 		Exempt:         l.LimitsExempt,
 		Uncounted:      loopback,
 	}

@@ -35,7 +35,7 @@ func TestAutoConnections(t *testing.T) {
 		t.Run(fmt.Sprint(test.descriptors, test.listeners), func(t *testing.T) {
 			c := &config.Config{NextHop: config.NextHop{Addr: make(config.Addresses, test.nextHops)}}
 			for _, n := range test.listeners {
-				c.Listeners = append(c.Listeners, config.Listener{Endpoint: config.Endpoint{Limits: config.Limits{MaxConnections: n}}})
+				c.Listeners = append(c.Listeners, config.Listener{Endpoint: config.Endpoint{MaxConnections: n}})
 			}
 			if got := AutoConnections(c, test.descriptors); got != test.want {
 				t.Errorf("auto is %d, want %d", got, test.want)
@@ -50,24 +50,24 @@ func TestAutoConnections(t *testing.T) {
 		})
 	}
 	// A connection to a door takes one descriptor, and there may be no listener.
-	door := func(n config.Connections) config.PolicyService { return config.PolicyService{MaxConnections: n} }
+	door := func(n config.Connections) config.Door { return config.Door{MaxConnections: n} }
 	for _, test := range []struct {
 		descriptors, listeners int
-		doors                  []config.PolicyService
+		doors                  []config.Door
 		want                   int
 		warning                string
 	}{
-		{1128, 0, []config.PolicyService{door(auto)}, 1000, ""},
-		{1127, 0, []config.PolicyService{door(auto)}, 999, "1128 is enough for 1000"},
-		{1160, 1, []config.PolicyService{door(auto)}, 333, "3160 is enough for 1000"},
-		{1160, 1, []config.PolicyService{door(800)}, 100, `"auto" is only 100 for each listener and door`},
-		{1024, 0, []config.PolicyService{door(900)}, 10, "900 connections can take 1028, and it may open 1024"},
-		{1024, 0, []config.PolicyService{door(0)}, 896, ""},
+		{1128, 0, []config.Door{door(auto)}, 1000, ""},
+		{1127, 0, []config.Door{door(auto)}, 999, "1128 is enough for 1000"},
+		{1160, 1, []config.Door{door(auto)}, 333, "3160 is enough for 1000"},
+		{1160, 1, []config.Door{door(800)}, 100, `"auto" is only 100 for each listener and door`},
+		{1024, 0, []config.Door{door(900)}, 10, "900 connections can take 1028, and it may open 1024"},
+		{1024, 0, []config.Door{door(0)}, 896, ""},
 	} {
-		c := &config.Config{PolicyServices: test.doors}
+		c := &config.Config{Doors: test.doors}
 		for range test.listeners {
 			c.NextHop.Addr = config.Addresses{"smtp://127.0.0.1:25"}
-			c.Listeners = append(c.Listeners, config.Listener{Endpoint: config.Endpoint{Limits: config.Limits{MaxConnections: auto}}})
+			c.Listeners = append(c.Listeners, config.Listener{Endpoint: config.Endpoint{MaxConnections: auto}})
 		}
 		if got := AutoConnections(c, test.descriptors); got != test.want {
 			t.Errorf("%+v: auto is %d", test, got)
@@ -77,7 +77,7 @@ func TestAutoConnections(t *testing.T) {
 		}
 	}
 	// The console takes some from mail.
-	c := &config.Config{Console: config.Console{Addr: "127.0.0.1:8025"}, PolicyServices: []config.PolicyService{door(auto)}}
+	c := &config.Config{Console: config.Console{Addr: "127.0.0.1:8025"}, Doors: []config.Door{door(auto)}}
 	if got := AutoConnections(c, 1128+ConsoleConnections-1); got != 999 {
 		t.Errorf("beside a console auto is %d", got)
 	}

@@ -2,43 +2,25 @@ package setup
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
-	"net"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
-	"spamgate/internal/config"
-	"spamgate/internal/socket"
 	"spamgate/internal/term"
 	"spamgate/internal/unixsocket"
 )
 
-// DoorConnections returns the number of connections that a door accepts, 0 for any number.
-// Auto is the value of max_connections = "auto", see AutoConnections.
-func DoorConnections(d config.Door, auto int) int {
-	if d.MaxConnections == config.AutoConnections {
-		return auto
-	}
-	return int(d.MaxConnections)
-}
-
 // doors checks the addresses of the doors.
 func (f *faults) doors() {
-	for _, d := range f.config.Doors() {
+	for _, d := range f.config.Doors {
 		key := d.Key("addr")
 		if path, ok := d.Unix(); ok {
 			f.doorSocket(key, path)
 			continue
 		}
-		tcp, err := net.ResolveTCPAddr("tcp", d.Addr)
-		if err != nil {
-			f.fail(key, fmt.Sprintf("%q: %v", d.Addr, err), socket.WrongName)
-			continue
-		}
-		f.listenAddress(key, d.Addr, tcp)
+		f.listenAddress(key, d.Addr)
 	}
 }
 

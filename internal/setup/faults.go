@@ -70,12 +70,7 @@ func (f *faults) listeners() {
 			if addr == config.Systemd {
 				continue
 			}
-			tcp, err := net.ResolveTCPAddr("tcp", addr)
-			if err != nil {
-				f.fail(f.config.ListenerKey(i, "addr"), fmt.Sprintf("%q: %v", addr, err), socket.WrongName)
-				continue
-			}
-			f.listenAddress(f.config.ListenerKey(i, "addr"), addr, tcp)
+			f.listenAddress(f.config.ListenerKey(i, "addr"), addr)
 		}
 		if l.TLS != "none" {
 			f.certificates(certificateFiles(l.TLSCert, l.TLSKey), checked, func(key string) string { return f.config.ListenerKey(i, key) })
@@ -85,23 +80,38 @@ func (f *faults) listeners() {
 
 // metrics checks the address for metrics.
 func (f *faults) metrics() {
-	addr := f.config.Admin.MetricsAddr
-	if addr == "" {
-		return
-	}
-	if tcp, err := net.ResolveTCPAddr("tcp", addr); err != nil {
-		f.fail("admin.metrics_addr", fmt.Sprintf("%q: %v", addr, err), socket.WrongName)
-	} else {
-		f.taken("admin.metrics_addr", addr, tcp)
+	const key = "admin.metrics_addr"
+	if addr := f.config.Admin.MetricsAddr; addr != "" {
+		if tcp := f.address(key, addr); tcp != nil {
+			f.taken(key, addr, tcp)
+		}
 	}
 }
 
-// listenAddress checks one address to listen on, and notes it.
-func (f *faults) listenAddress(key, addr string, tcp *net.TCPAddr) {
-	if !f.taken(key, addr, tcp) && !socket.IsLocal(tcp.IP) {
+// listenAddress checks an address of a listener or door, and notes it.
+func (f *faults) listenAddress(key, addr string) {
+	if tcp := f.webAddress(key, addr); tcp != nil {
+		f.Sockets = append(f.Sockets, socket.BindAddr{Addr: tcp})
+	}
+}
+
+// webAddress checks an address to listen on, and returns it; nil if it cannot be resolved.
+func (f *faults) webAddress(key, addr string) *net.TCPAddr {
+	tcp := f.address(key, addr)
+	if tcp != nil && !f.taken(key, addr, tcp) && !socket.IsLocal(tcp.IP) {
 		f.warn(key, fmt.Sprintf("%q is not an address of this machine now; the start fails unless it has it then", addr), socket.ForeignAddress)
 	}
-	f.Sockets = append(f.Sockets, socket.BindAddr{Addr: tcp})
+	return tcp
+}
+
+// address resolves an address, or fails and returns nil.
+func (f *faults) address(key, addr string) *net.TCPAddr {
+	tcp, err := net.ResolveTCPAddr("tcp", addr)
+	if err != nil {
+		f.fail(key, fmt.Sprintf("%q: %v", addr, err), socket.WrongName)
+		return nil
+	}
+	return tcp
 }
 
 // taken reports a name that stands for the address of another listener or door. For IP

@@ -18,21 +18,13 @@ import (
 // NextHop and what else the running gate has: TLS has no certificate yet.
 func Settings(c *config.Config, l config.Listener) smtpfilter.Settings {
 	s := smtpfilter.Settings{
-		Policy:          Policy(c, l),
-		NoNames:         !l.NameLookup,
-		PassAuth:        l.Logins(),
-		RequireAuth:     l.Auth == config.AuthRequire,
-		MaxMessageBytes: l.MaxMessageBytes,
-		CommandTimeout:  l.CommandTimeout,
-		DataTimeout:     l.DataTimeout,
-		MaxErrors:       int(l.MaxErrors),
-		MaxRefusals:     int(l.MaxRefusals),
-		TrustedProxies:  l.TrustedProxies,
-		ProxySources:    l.ProxyProtocol,
-		GreetingDelay:   l.GreetingDelay,
-		RejectPregreet:  l.Pregreet == "reject",
-		MinDataRate:     l.MinDataRate,
-		Normalize:       normalize(l),
+		Policy:         Policy(c, l),
+		NoNames:        !l.NameLookup,
+		PassAuth:       l.Logins(),
+		RequireAuth:    l.Auth == config.AuthRequire,
+		Rules:          l.Rules,
+		RejectPregreet: l.Pregreet == "reject",
+		Normalize:      normalize(l),
 	}
 	switch l.TLS {
 	case "required":
@@ -73,7 +65,7 @@ func FindJudged(c *config.Config, name string) (Judged, error) {
 	for _, l := range c.Listeners {
 		all = append(all, Judged{l.Name, l.Lists, Policy(c, l), nil, &l})
 	}
-	for _, d := range c.Doors() {
+	for _, d := range c.Doors {
 		all = append(all, Judged{d.Name, d.Lists, DoorPolicy(c, d), &d, nil})
 	}
 	var names []string
@@ -91,18 +83,14 @@ func OpenCertificates(l config.Listener, log *slog.Logger) (*certs.Reloader, err
 	if l.TLS == "none" {
 		return nil, nil
 	}
-	all, err := certs.Open(certificateFiles(l.TLSCert, l.TLSKey), certs.Options{Logger: log})
-	if err != nil {
-		return nil, fmt.Errorf("listener %s: %w", l.Name, err)
-	}
-	return all, nil
+	return OpenCertificateFiles("listener "+l.Name, l.TLSCert, l.TLSKey, log)
 }
 
-// OpenTableCertificates opens the certificates of a table, which has some.
-func OpenTableCertificates(table string, cert, key config.Files, log *slog.Logger) (*certs.Reloader, error) {
+// OpenCertificateFiles opens the certificates of what errors call by that name.
+func OpenCertificateFiles(of string, cert, key config.Files, log *slog.Logger) (*certs.Reloader, error) {
 	all, err := certs.Open(certificateFiles(cert, key), certs.Options{Logger: log})
 	if err != nil {
-		return nil, fmt.Errorf("[%s]: %w", table, err)
+		return nil, fmt.Errorf("%s: %w", of, err)
 	}
 	return all, nil
 }

@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 
@@ -28,7 +27,7 @@ func PlaceLists(c *config.Config, err error) error {
 	if !ok {
 		return err
 	}
-	i := slices.IndexFunc(c.Lists, func(l config.List) bool { return l.Name == list.List })
+	i := ListIndex(c, list.List)
 	if i < 0 {
 		return err
 	}

@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"spamgate/blocklist"
-	"spamgate/blocklist/listfile"
 	"spamgate/blocklist/store"
 	"spamgate/blocklist/verdict"
 	"spamgate/internal/config"
@@ -89,20 +88,16 @@ const maxFetched = 256 << 20
 func blocklistList(l config.List) (store.List, error) {
 	list := store.List{
 		Name:              l.Name,
+		Rules:             l.Rules,
 		Zone:              text.ShownZone(l.DNSZone),
 		URL:               FetchSource(l).ShownURL(),
-		Format:            listfile.Format(l.Format),
+		Format:            l.Format,
 		Column:            l.Column,
 		MaxBytes:          l.MaxBytes,
-		MinEntries:        int(l.MinEntries),
 		MaxShrink:         float64(l.MaxShrink) / 100,
 		MaxGrowth:         float64(l.MaxGrowth),
-		OnProtected:       store.OnProtected(l.OnProtected),
-		AllowNullSender:   l.AllowNullSender,
-		AllowLocalParts:   l.AllowLocalParts,
 		Exact:             l.Match == "exact",
 		Override:          l.Override,
-		Optional:          l.Optional,
 		AllowPublicSuffix: l.AllowPublicSuffix,
 		PublicReason:      l.PublicReason,
 		PerRecipient:      l.PerRecipient,

@@ -54,7 +54,7 @@ exempt = true
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, p := range map[string]smtpfilter.Policy{"listener": Policy(c, c.Listeners[0]), "door": DoorPolicy(c, c.Doors()[0])} {
+	for name, p := range map[string]smtpfilter.Policy{"listener": Policy(c, c.Listeners[0]), "door": DoorPolicy(c, c.Doors[0])} {
 		check := func(rcpt, want string) {
 			t.Helper()
 			got := ""

@@ -39,7 +39,7 @@ func Provers(p *proof.Proofs) func() judge.Prover {
 // this machine, and none may say for whom it speaks.
 func (f *faults) proofs() {
 	for _, l := range f.config.Listeners {
-		if len(l.ProxyProtocol) > 0 || len(l.TrustedProxies) > 0 || !onlyLocal(l.Addr) {
+		if len(l.ProxySources) > 0 || len(l.TrustedProxies) > 0 || !onlyLocal(l.Addr) {
 			continue
 		}
 		for i, list := range f.config.Lists {

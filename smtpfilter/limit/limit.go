@@ -25,22 +25,23 @@ import (
 	"time"
 )
 
-// Limits bound one client or one network. Zero or less is no limit.
+// Limits bound one client or one network. Zero or less is no limit. The tags are those of
+// spamgate's configuration, where a key begins with the scope: client_connections.
 type Limits struct {
-	Connections int // open at a time
+	Connections int `toml:"connections" range:"0,1000000"` // open at a time
 
 	// The others are per minute. The caller decides what an error is, see
 	// [Limiter.Error].
-	ConnectionsPerMinute int
-	MessagesPerMinute    int
-	RecipientsPerMinute  int
-	ErrorsPerMinute      int
+	ConnectionsPerMinute int `toml:"connections_per_minute" range:"0,1000000"`
+	MessagesPerMinute    int `toml:"messages_per_minute" range:"0,1000000"`
+	RecipientsPerMinute  int `toml:"recipients_per_minute" range:"0,1000000"`
+	ErrorsPerMinute      int `toml:"errors_per_minute" range:"0,1000000"`
 }
 
 // LoginLimits bound one login, from whatever clients it is used. Zero or less is no limit.
 type LoginLimits struct {
-	MessagesPerMinute   int
-	RecipientsPerMinute int
+	MessagesPerMinute   int `toml:"messages_per_minute" range:"0,1000000"`
+	RecipientsPerMinute int `toml:"recipients_per_minute" range:"0,1000000"`
 }
 
 // DefaultMaxEntries is the default of [Config].MaxEntries.

@@ -44,7 +44,7 @@ func bytewise(s string) [][]byte {
 
 // inBody is a connection on which 354 was just sent.
 func inBody(pieces [][]byte, limit int64) (*Conn, *Body) {
-	cfg := Config{MaxMessageBytes: limit}.withDefaults()
+	cfg := Config{Rules: Rules{MaxMessageBytes: limit}}.withDefaults()
 	c := newConn(&segments{pieces: pieces}, &cfg, nil)
 	c.body = newBody(c)
 	return c, c.body

@@ -250,11 +250,11 @@ func TestChunksSize(t *testing.T) {
 	size := int64(len(text))
 	for _, ends := range [][]int{nil, {0}, {5}, {len(text)}} {
 		for _, binary := range []bool{false, true} {
-			_, b := inChunks(t, [][]byte{[]byte(bdat(text, ends...))}, Config{MaxMessageBytes: size}, binary)
+			_, b := inChunks(t, [][]byte{[]byte(bdat(text, ends...))}, Config{Rules: Rules{MaxMessageBytes: size}}, binary)
 			if got, err := readBody(b); err != io.EOF || b.Size() != size || got != text {
 				t.Errorf("chunks of the limit, ends %v: %v, size %d", ends, err, b.Size())
 			}
-			c, b := inChunks(t, [][]byte{[]byte(bdat(text, ends...) + "NOOP\r\n")}, Config{MaxMessageBytes: size - 1}, binary)
+			c, b := inChunks(t, [][]byte{[]byte(bdat(text, ends...) + "NOOP\r\n")}, Config{Rules: Rules{MaxMessageBytes: size - 1}}, binary)
 			if _, err := readBody(b); err != ErrTooLarge {
 				t.Errorf("chunks of one byte more, ends %v: %v", ends, err)
 			}
@@ -263,7 +263,7 @@ func TestChunksSize(t *testing.T) {
 			}
 		}
 	}
-	c, b := inChunks(t, [][]byte{[]byte(fmt.Sprintf("BDAT %d LAST\r\nNOOP\r\n", size+drainBytes+1))}, Config{MaxMessageBytes: size}, false)
+	c, b := inChunks(t, [][]byte{[]byte(fmt.Sprintf("BDAT %d LAST\r\nNOOP\r\n", size+drainBytes+1))}, Config{Rules: Rules{MaxMessageBytes: size}}, false)
 	if _, err := b.Next(); err != ErrTooLarge {
 		t.Errorf("a huge chunk: %v", err)
 	}

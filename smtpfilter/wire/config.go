@@ -7,36 +7,71 @@ import (
 	"time"
 )
 
-// Config is the configuration of all connections of a listener.
-type Config struct {
-	// Hostname is the gate's name in its replies.
-	Hostname string
-
+// Rules are what an admin sets for the clients of a listener. The tags are those of
+// spamgate's configuration: its keys, and their ranges there.
+type Rules struct {
 	// MaxMessageBytes is the largest message accepted, in bytes as RFC 1870
 	// counts them: CRLFs included, dot-stuffing and the final dot not. EHLO
 	// announces it with SIZE. 0 means no limit.
-	MaxMessageBytes int64
+	MaxMessageBytes int64 `toml:"max_message_bytes"`
 
-	// CommandTimeout is how long a client may be silent between commands, 0 for
-	// the 5 minutes of RFC 5321, section 4.5.3.2.7.
-	CommandTimeout time.Duration
+	// MinDataRate is how many bytes a second a client must send, on average over
+	// a message and after the first minute, 0 for any number.
+	MinDataRate int64 `toml:"min_data_rate" range:"0,1000000"`
 
-	// DataTimeout is how long a client may be silent inside a message, 0 for the
-	// 3 minutes of RFC 5321, section 4.5.3.2.5.
-	DataTimeout time.Duration
+	// TrustedProxies may use XCLIENT and XFORWARD.
+	TrustedProxies []netip.Prefix `toml:"trusted_proxies"`
 
-	// WriteTimeout is how long a client may leave a reply unread, 0 for 1
-	// minute.
-	WriteTimeout time.Duration
+	// ProxySources must begin with a PROXY header, version 1 or 2. All others
+	// must not.
+	ProxySources []netip.Prefix `toml:"proxy_protocol"`
+
+	// GreetingDelay delays the greeting, to find clients that do not wait for
+	// it.
+	GreetingDelay time.Duration `toml:"greeting_delay" range:"0s,1m"`
 
 	// MaxErrors is how many invalid commands a client may send before it gets
 	// 421, 0 for 10.
-	MaxErrors int
+	MaxErrors int `toml:"max_errors" range:"1,100000"`
 
 	// MaxRefusals is how many refused commands, above all recipients, a client
 	// may send before it gets 421, 0 for 100. It also limits the commands that do
 	// not lead to a message, such as NOOP and RSET, until one is accepted.
-	MaxRefusals int
+	MaxRefusals int `toml:"max_refusals" range:"1,100000"`
+
+	// CommandTimeout is how long a client may be silent between commands, 0 for
+	// the 5 minutes of RFC 5321, section 4.5.3.2.7.
+	CommandTimeout time.Duration `toml:"command_timeout" range:"1s,1h"`
+
+	// DataTimeout is how long a client may be silent inside a message, 0 for the
+	// 3 minutes of RFC 5321, section 4.5.3.2.5.
+	DataTimeout time.Duration `toml:"data_timeout" range:"1s,1h"`
+
+	// WriteTimeout is how long a client may leave a reply unread, 0 for 1
+	// minute.
+	WriteTimeout time.Duration `toml:"-"`
+}
+
+// Negative returns the names of the fields whose values are negative, and so invalid.
+func (r *Rules) Negative() (names []string) {
+	for name, value := range map[string]int64{
+		"MaxMessageBytes": r.MaxMessageBytes, "MinDataRate": r.MinDataRate, "GreetingDelay": int64(r.GreetingDelay),
+		"MaxErrors": int64(r.MaxErrors), "MaxRefusals": int64(r.MaxRefusals),
+		"CommandTimeout": int64(r.CommandTimeout), "DataTimeout": int64(r.DataTimeout), "WriteTimeout": int64(r.WriteTimeout),
+	} {
+		if value < 0 {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// Config is the configuration of all connections of a listener.
+type Config struct {
+	Rules
+
+	// Hostname is the gate's name in its replies.
+	Hostname string
 
 	// Extensions, if not nil, returns what the next hop offers now. It is called
 	// at each EHLO and HELO, and holds until the next. Nil means 8BITMIME,
@@ -69,17 +104,6 @@ type Config struct {
 	// login no trusted proxy has named with XCLIENT.
 	AuthRequired bool
 
-	// TrustedProxies may use XCLIENT and XFORWARD.
-	TrustedProxies []netip.Prefix
-
-	// ProxySources must begin with a PROXY header, version 1 or 2. All others
-	// must not.
-	ProxySources []netip.Prefix
-
-	// GreetingDelay delays the greeting, to find clients that do not wait for
-	// it.
-	GreetingDelay time.Duration
-
 	// RejectPregreet refuses clients that talk before the greeting, or pipeline
 	// against RFC 2920. Otherwise only Noticed is called.
 	RejectPregreet bool
@@ -93,10 +117,6 @@ type Config struct {
 	// becomes CRLF and a bare CR a space, instead of a refusal. A NUL is always
 	// refused.
 	Normalize func(client netip.Addr) bool
-
-	// MinDataRate is how many bytes a second a client must send, on average over
-	// a message and after the first minute, 0 for any number.
-	MinDataRate int64
 
 	// Connected, if not nil, is called before the greeting, and again after
 	// XCLIENT has changed the client. A reply that is not zero refuses the client

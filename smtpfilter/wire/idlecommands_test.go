@@ -16,7 +16,7 @@ func TestIdleCommands(t *testing.T) {
 		message = mail + "BDAT 3 LAST\r\nx\r\n"
 		refused = "MAIL FROM:<early@example.com>\r\nRCPT TO:<b@example.net>\r\nBDAT 3 LAST\r\nx\r\n"
 	)
-	g := newGate(t, wire.Config{MaxRefusals: 10})
+	g := newGate(t, wire.Config{Rules: wire.Rules{MaxRefusals: 10}})
 	for _, tt := range []struct{ name, commands, want string }{
 		{"as many as may be", strings.Repeat("NOOP\r\n", 9), "220" + strings.Repeat(" 250", 10)},
 		{"one more", strings.Repeat("NOOP\r\n", 10), "220" + strings.Repeat(" 250", 10) + " 421"},

@@ -26,7 +26,7 @@ func TestNamed(t *testing.T) {
 		{"XCLIENT ADDR=[UNAVAILABLE]", trusted, false, &Client{}, false},
 		{"PROXY, and XCLIENT ADDR=[UNAVAILABLE]", trusted, true, &Client{Addr: netip.AddrPortFrom(netip.Addr{}, 25)}, false},
 	} {
-		c := &Conn{identity: identity{cfg: &Config{TrustedProxies: tt.proxies}, peer: peer, named: tt.byPROXY, xclient: tt.xclient}}
+		c := &Conn{identity: identity{cfg: &Config{Rules: Rules{TrustedProxies: tt.proxies}}, peer: peer, named: tt.byPROXY, xclient: tt.xclient}}
 		if c.Named() != tt.named {
 			t.Errorf("%s: named %v", tt.what, c.Named())
 		}

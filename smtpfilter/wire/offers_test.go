@@ -41,7 +41,7 @@ func TestMaxMessageBytes(t *testing.T) {
 		{10, Extensions{"SIZE": {"5", "6"}}, 10},
 		{0, Extensions{"SIZE": {"5"}}, 5},
 	} {
-		cfg := Config{MaxMessageBytes: tt.own, Extensions: func(*Conn) Extensions { return tt.next }}.withDefaults()
+		cfg := Config{Rules: Rules{MaxMessageBytes: tt.own}, Extensions: func(*Conn) Extensions { return tt.next }}.withDefaults()
 		c := newConn(&segments{}, &cfg, nil)
 		if got := c.MaxMessageBytes(); got != tt.own {
 			t.Errorf("before EHLO: %d, want %d", got, tt.own)
@@ -58,7 +58,7 @@ func BenchmarkWelcome(b *testing.B) {
 		"PIPELINING": nil, "SIZE": {"52428800"}, "VRFY": nil, "ETRN": nil, "STARTTLS": nil, "ENHANCEDSTATUSCODES": nil,
 		"8BITMIME": nil, "DSN": nil, "SMTPUTF8": nil, "CHUNKING": nil,
 	}
-	cfg := Config{Hostname: "gate.example", MaxMessageBytes: 50 << 20, Extensions: func(*Conn) Extensions { return next }}.withDefaults()
+	cfg := Config{Hostname: "gate.example", Rules: Rules{MaxMessageBytes: 50 << 20}, Extensions: func(*Conn) Extensions { return next }}.withDefaults()
 	c := newConn(&segments{}, &cfg, nil)
 	c.cmd = Command{Verb: "EHLO", Arg: "client.example"}
 	b.ReportAllocs()

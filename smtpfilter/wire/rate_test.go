@@ -55,7 +55,7 @@ func TestMinDataRate(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				client, server := net.Pipe()
-				cfg := Config{MinDataRate: 10}.withDefaults()
+				cfg := Config{Rules: Rules{MinDataRate: 10}}.withDefaults()
 				c := newConn(server, &cfg, nil)
 				var wg sync.WaitGroup
 				wg.Go(func() { io.Copy(io.Discard, client) })

@@ -95,7 +95,7 @@ func TestRefusedChunks(t *testing.T) {
 		} {
 			t.Run(tt.name+"/"+packets.name, func(t *testing.T) {
 				t.Parallel()
-				g := newGate(t, wire.Config{MaxMessageBytes: 4000, DataTimeout: waitLimit})
+				g := newGate(t, wire.Config{Rules: wire.Rules{MaxMessageBytes: 4000, DataTimeout: waitLimit}})
 				c := dial(t, g.addr)
 				if c.reply() != "220" {
 					t.Fatal("no greeting")
@@ -148,13 +148,13 @@ func TestFaultsAtEveryOffset(t *testing.T) {
 	}{
 		{"NUL", func(int) wire.Config { return wire.Config{} },
 			func(at int) string { return "DATA\r\n" + body[:at] + "\x00" + body[at:] + ".\r\n" }, commands, "354 550"},
-		{"limit", func(at int) wire.Config { return wire.Config{MaxMessageBytes: int64(at + 1)} },
+		{"limit", func(at int) wire.Config { return wire.Config{Rules: wire.Rules{MaxMessageBytes: int64(at + 1)}} },
 			func(at int) string { return "DATA\r\n" + body + "12\r\n.\r\n" }, commands, "354 552"},
-		{"silence", func(int) wire.Config { return wire.Config{DataTimeout: silent} },
+		{"silence", func(int) wire.Config { return wire.Config{Rules: wire.Rules{DataTimeout: silent}} },
 			func(at int) string { return "DATA\r\n" + body[:at] }, body + ".\r\n" + commands, "354 421"},
-		{"silence in a chunk", func(int) wire.Config { return wire.Config{DataTimeout: silent} },
+		{"silence in a chunk", func(int) wire.Config { return wire.Config{Rules: wire.Rules{DataTimeout: silent}} },
 			func(at int) string { return fmt.Sprintf("BDAT %d LAST\r\n", len(body)) + body[:at] }, body + commands, "421"},
-		{"silence behind a chunk", func(int) wire.Config { return wire.Config{DataTimeout: silent} },
+		{"silence behind a chunk", func(int) wire.Config { return wire.Config{Rules: wire.Rules{DataTimeout: silent}} },
 			func(at int) string { return fmt.Sprintf("BDAT %d\r\n", at) + body[:at] }, commands, "250 421"},
 	} {
 		for at := range 100 {

@@ -84,14 +84,11 @@ func doorSettings(c *config.Config, k mailservers.Kind, s *mailservers.Settings)
 	if !k.Asks() {
 		return nil
 	}
-	for _, d := range c.Doors() {
+	for _, d := range c.Doors {
 		if d.Table != doors[k].table || s.Door != "" {
 			continue
 		}
-		s.Door = d.Addr
-		if d.Table == config.TableDNSServer {
-			s.Zone, s.HashedZone = c.DNSServers[d.Index].Zone, c.DNSServers[d.Index].HashedZone
-		}
+		s.Door, s.Zone, s.HashedZone = d.Addr, d.Zone, d.HashedZone
 	}
 	if s.Door == "" {
 		return fmt.Errorf("%s has no [[%s]], which --for %s asks; add one, or name the configuration of another gate", c.File, doors[k].table, k)

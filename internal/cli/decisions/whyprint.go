@@ -76,7 +76,7 @@ func (a *answer) printNothing(w io.Writer) {
 		}
 	}
 	a.printSearched(w, said)
-	if c := a.config; len(c.Listeners)+len(c.PolicyServices)+len(c.Milters) == 0 && len(c.DNSServers) > 0 {
+	if a.config.OnlyDNS() {
 		term.PrintWrapped(w, "", dnsNotKept)
 	}
 }

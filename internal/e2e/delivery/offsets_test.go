@@ -18,6 +18,7 @@ import (
 	"spamgate/internal/smtptest"
 	"spamgate/smtpfilter"
 	"spamgate/smtpfilter/nexthop"
+	"spamgate/smtpfilter/wire"
 )
 
 // An emptyChecker is a Checker whose lists are empty.
@@ -208,7 +209,7 @@ func newOffsets(t testing.TB, side string, kind faultKind) *offsets {
 // newGate returns a gate with that timeout for its clients; 0 stands for minutes.
 func (o *offsets) newGate(timeout time.Duration) *inProcessGate {
 	hop := nexthop.SMTPConfig{Addr: o.sink.Addr(), Reuse: true}
-	return newInProcessGate(o.t, hop, smtpfilter.Settings{CommandTimeout: timeout, DataTimeout: timeout, WriteTimeout: timeout})
+	return newInProcessGate(o.t, hop, smtpfilter.Settings{Rules: wire.Rules{CommandTimeout: timeout, DataTimeout: timeout, WriteTimeout: timeout}})
 }
 
 // gateOf returns the gate with that timeout, which all clients share.

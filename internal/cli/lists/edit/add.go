@@ -259,15 +259,14 @@ func unlikeShown(reason string) (remarks []string) {
 // addresses.
 func (e *entryEdit) isSeen(kind sender.Kind) bool {
 	ofDomain := kind == sender.KindAtDomain || kind == sender.KindDomain || kind == sender.KindSubdomains
-	return len(e.Config.Listeners) > 0 || slices.ContainsFunc(e.Config.Doors(), func(d config.Door) bool {
+	return len(e.Config.Listeners) > 0 || slices.ContainsFunc(e.Config.Doors, func(d config.Door) bool {
 		if len(d.Lists) > 0 && !slices.Contains(d.Lists, e.List.Name) {
 			return false
 		}
 		if d.Table != config.TableDNSServer {
 			return true
 		}
-		s := e.Config.DNSServers[d.Index]
-		return !e.List.PerRecipient && (ofDomain && s.Zone != "" || kind == sender.KindAddress && s.HashedZone != "" && len(e.List.ProvenBy) == 0)
+		return !e.List.PerRecipient && (ofDomain && d.Zone != "" || kind == sender.KindAddress && d.HashedZone != "" && len(e.List.ProvenBy) == 0)
 	})
 }
 

@@ -184,14 +184,14 @@ func listToTest(cmd *cobra.Command, name string, f listsTestOptions) (tested sto
 			}
 		}
 		tested.URL, tested.AllowNullSender, tested.AllowLocalParts = setup.FetchSource(l).ShownURL(), l.AllowNullSender, l.AllowLocalParts
-		if l.OnProtected != string(store.AcceptProtected) {
+		if l.OnProtected != store.AcceptProtected {
 			protect = setup.Protected(c.Guard)
 		}
 		if l.Action == "discard" {
 			tested.Action = verdict.Discard // DISCARD is an entry there
 		}
 		tested.Paths = []string{l.Files()}
-		o = listfile.Options{Format: listfile.Format(l.Format), Column: l.Column, Exact: l.Match == "exact", AllowPublicSuffix: l.AllowPublicSuffix}
+		o = listfile.Options{Format: l.Format, Column: l.Column, Exact: l.Match == "exact", AllowPublicSuffix: l.AllowPublicSuffix}
 	} else {
 		full, err := filepath.Abs(name)
 		if err != nil {

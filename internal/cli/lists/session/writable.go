@@ -57,7 +57,7 @@ func WritableList(c *config.Config, name, kind string, perRecipient bool) (*list
 	switch {
 	case l.URL != "":
 		return nil, fmt.Errorf("list %s comes from %s, whose next update would undo a change; %s", l.Name, setup.FetchSource(l).ShownURL(), HowToWrite(c))
-	case !at.ReadsPlain() && !(missing && listfile.Format(l.Format) == listfile.Auto):
+	case !at.ReadsPlain() && !(missing && l.Format == listfile.Auto):
 		return nil, fmt.Errorf("list %s has the format %q, which is read and never written; %s", l.Name, l.Format, HowToWrite(c))
 	case missing:
 		return nil, fmt.Errorf("%w; %s", err, howToBringBack(c, l, errors.Is(err, store.ErrNoMatch)))
