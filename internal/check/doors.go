@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"spamgate/blocklist"
@@ -89,7 +90,7 @@ func (k *session) doorsOn(ctx context.Context, address string) (all []doorResult
 			}
 			r.Header = d.says(header, toAll.Tags)
 			if toAll.Mixed {
-				r.Header = d.policy.RefusalForSome(header, "ID", refusing(groups)).String()
+				r.Header = d.policy.Refusal(&header, "ID", refusing(groups)...).String()
 			}
 			worst = max(worst, d.does(header))
 		}
@@ -164,13 +165,13 @@ func (k *session) doorsOnMessage(ctx context.Context, in messageIn) (all []doorR
 		if in.judged {
 			worst = max(worst, d.answerEnvelope(&r, m.groups))
 		}
-		if milter && len(m.accepted) > 0 {
+		if milter && slices.ContainsFunc(m.groups, func(g *group) bool { return !g.refused }) {
 			r.Header = d.says(m.end.Finding, m.end.Tags)
 			does := d.does(m.end.Finding)
 			if refused := m.refusalOf(m.groups...); !refused.IsZero() {
 				r.Header, does = refused.String(), verdict.Reject
 			} else if m.end.Mixed {
-				r.Header = d.policy.RefusalForSome(m.end.Finding, "ID", m.refusing()).String()
+				r.Header = d.policy.Refusal(&m.end.Finding, "ID", m.only()...).String()
 			}
 			worst = max(worst, does)
 		}
@@ -182,12 +183,9 @@ func (k *session) doorsOnMessage(ctx context.Context, in messageIn) (all []doorR
 // says returns the door's answer because of a finding, and with the tags that the message has
 // if it is not refused.
 func (d doorSession) says(f verdict.Finding, tags []string) string {
-	if tags == nil {
-		tags = smtpfilter.Tags(f, nil)
-	}
-	a := door.Answer{Reply: d.policy.Refusal(f, "ID"), Action: f.Verdict.Action, Tags: tags}
-	if a.Action == verdict.Discard {
-		a.DiscardTag = smtpfilter.TagOf(f)
+	a := door.NewAnswer(&d.policy, &f, "ID")
+	if tags != nil {
+		a.Tags = tags
 	}
 	switch {
 	case d.door.Table == config.TablePolicyService:
