@@ -10,8 +10,8 @@ import (
 // Conclusion is what becomes of a message, as far as its senders decide.
 type Conclusion struct {
 	// Finding is the one that decides. If its action is Reject or Defer, the message is
-	// refused for all recipients.
-	Finding verdict.Finding
+	// refused for all recipients. It must not be changed.
+	Finding *verdict.Finding
 
 	// Mixed says that the message is refused for all although some recipients would take it.
 	Mixed bool
@@ -92,25 +92,25 @@ func (j *Judgement) decidePending(d *Conclusion, classes []*Class) {
 // decide decides by the finding that decides for each class.
 func (j *Judgement) decide(d *Conclusion, classes []*Class, deciding func(*Class) *verdict.Finding) {
 	if len(classes) == 1 { // as for nearly every message
-		if d.Finding = *deciding(classes[0]); !d.Refuses() {
+		if d.Finding = deciding(classes[0]); !d.Refuses() {
 			d.Tags = tagsOf(classes, nil)
 		}
 		return
 	}
-	var refusals, passes []verdict.Finding
+	var refusals, passes []*verdict.Finding
 	for _, class := range classes {
 		f := deciding(class)
 		if f.Verdict.Action >= verdict.Defer {
-			refusals = append(refusals, *f)
+			refusals = append(refusals, f)
 		} else {
-			passes = append(passes, *f)
+			passes = append(passes, f)
 		}
 	}
-	d.Finding = verdict.Strictest(passes)
-	takes := func(f verdict.Finding) bool { return f.Verdict.Action != verdict.Discard }
+	d.Finding = strictestOf(passes)
+	takes := func(f *verdict.Finding) bool { return f.Verdict.Action != verdict.Discard }
 	mixed := slices.ContainsFunc(passes, takes)
-	if len(refusals) > 0 && (!mixed || j.Policy.MixedHeaders == MixedRefuse || slices.ContainsFunc(refusals, verdict.Finding.NoAnswer)) {
-		d.Finding, d.Mixed = verdict.Strictest(refusals), mixed
+	if len(refusals) > 0 && (!mixed || j.Policy.MixedHeaders == MixedRefuse || slices.ContainsFunc(refusals, noAnswer)) {
+		d.Finding, d.Mixed = strictestOf(refusals), mixed
 		return
 	}
 	d.Tags = tagsOf(classes, refusals)
@@ -118,7 +118,7 @@ func (j *Judgement) decide(d *Conclusion, classes []*Class, deciding func(*Class
 
 // tagsOf returns the tags of a message for the recipients of the classes, some of whom refuse
 // it.
-func tagsOf(classes []*Class, refusals []verdict.Finding) []string {
+func tagsOf(classes []*Class, refusals []*verdict.Finding) []string {
 	var tags []string
 	add := func(tag string) {
 		if len(tags) < maxTags && !slices.Contains(tags, tag) {
@@ -280,9 +280,11 @@ func (j *Judgement) decideWhole(d *Conclusion, tags []string) {
 		d.Tags = tags
 		return
 	}
-	*d = Conclusion{Finding: *verdict.Deciding(against, false), Mixed: len(against) < len(j.taken), Tags: tags}
+	*d = Conclusion{Finding: strictestOf(against), Mixed: len(against) < len(j.taken), Tags: tags}
 	if d.Mixed && d.Finding.Verdict.Action == verdict.Discard {
-		d.Finding.Verdict.Action = verdict.Reject
+		refused := *d.Finding
+		refused.Verdict.Action = verdict.Reject
+		d.Finding = &refused
 	}
 }
 

@@ -323,8 +323,15 @@ func (j *Judgement) Refusing() func(*Class) bool {
 // of it, and why a listed sender passed.
 func (j *Judgement) Shown() (f *verdict.Finding, action verdict.Action, exempt string) {
 	classes := j.taken
-	if len(classes) == 0 {
+	nobody := len(classes) == 0
+	switch {
+	case nobody && len(j.dropped) > 0: // the protocol cannot discard
+		return j.dropped[0].Decides(), verdict.Tag, j.Exempt
+	case nobody:
 		classes = []*Class{&j.plain}
+	}
+	if v := &classes[0].Envelope.Verdict; len(classes) == 1 && v.Action == verdict.Accept && v.Match.IsZero() && classes[0].Header == nil {
+		return &noFinding, verdict.Accept, j.Exempt // as for nearly every message
 	}
 	var all, pass []*verdict.Finding
 	refusing := &noFinding
@@ -338,9 +345,7 @@ func (j *Judgement) Shown() (f *verdict.Finding, action verdict.Action, exempt s
 		}
 	}
 	strictest, passing := strictestOf(all), strictestOf(pass)
-	switch nobody := len(j.taken) == 0; {
-	case nobody && len(j.dropped) > 0: // the protocol cannot discard
-		return j.dropped[0].Decides(), verdict.Tag, j.Exempt
+	switch {
 	case nobody && strictest.Verdict.Action > verdict.Tag: // nobody was named who is not exempt
 		return strictest, verdict.Accept, "no_recipient"
 	case refusing.Verdict.Action > verdict.Accept: // and others are not, so that the message has a tag

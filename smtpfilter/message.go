@@ -94,7 +94,7 @@ func greetingNames(next nexthop.Target) []string {
 // refuseSender refuses a received message because of a sender. If that holds for some
 // recipients only, the reply names them.
 func (s *session) refuseSender(t *transaction) wire.Reply {
-	f := &t.decided.Finding
+	f := t.decided.Finding
 	var refused []wire.Path
 	if t.decided.Mixed {
 		refused = t.refusing()

@@ -123,7 +123,7 @@ func (k *session) resultOfNamed(ctx context.Context, address string) (r named, e
 		decided := verdict.Decide([]verdict.Finding{g.class.Envelope, g.header[0]}, g.class.Exempt)
 		r.lists = max(r.lists, decided.Verdict.Action)
 		if g.recipients != nil {
-			shown := k.show(g, decided)
+			shown := k.show(g, &decided)
 			shown.Envelope, shown.Header = unnamed(g.class.Envelope), unnamed(g.header[0])
 			r.ToEach = append(r.ToEach, shown)
 		}

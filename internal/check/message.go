@@ -98,11 +98,12 @@ type judgedMessage struct {
 	groups     []*group
 	headerSeen bool
 	end        smtpfilter.Conclusion
-	decided    verdict.Finding // the finding that decides, see decide
-	worst      verdict.Action  // what becomes of the message, the strictest for any recipient
-	ahead      bool            // the tags of end are written before the signatures are verified
-	empty      []string        // fields without an address
-	broken     wire.Reply      // the refusal for its form, whoever the recipients are
+	decided    *verdict.Finding // the finding that decides, see decide
+	worst      verdict.Action   // what becomes of the message, the strictest for any recipient
+	ahead      bool             // the tags of end are written before the signatures are verified
+	empty      []string         // fields without an address
+	broken     wire.Reply       // the refusal for its form, whoever the recipients are
+	listsOnly  bool             // its form does not count: doors decide, and the session says what the lists say
 }
 
 // begin judges the envelope for the recipients, by what counts for them; without recipients for those
@@ -155,7 +156,7 @@ func (m *judgedMessage) refusalOf(groups ...*group) wire.Reply {
 		}
 	}
 	switch fault := m.Fault(used...); {
-	case used == nil: // RCPT is refused, and nothing follows
+	case used == nil, m.listsOnly: // RCPT is refused, and nothing follows
 	case !m.broken.IsZero():
 		return m.broken
 	case fault != nil:
@@ -239,7 +240,7 @@ func (m *judgedMessage) decide() {
 }
 
 // outcome returns the finding that decides for a group whose recipients are the only ones.
-func (m *judgedMessage) outcome(g *group) verdict.Finding { return m.For(g.class).Finding }
+func (m *judgedMessage) outcome(g *group) *verdict.Finding { return m.For(g.class).Finding }
 
 // findings returns the findings for a group, that about the envelope sender first.
 func (m *judgedMessage) findings(g *group) (all []verdict.Finding) {
@@ -260,17 +261,25 @@ func (k *session) resultOfMessage(ctx context.Context, in messageIn) (messageRes
 		r.Findings = append(r.Findings, newFinding(f))
 	}
 	m.decide()
-	if r.Reply = k.replyTo(m, m.decided); !k.refusalOf(m, m.groups...).IsZero() {
-		m.worst, m.end, m.decided = verdict.Reject, smtpfilter.Conclusion{}, verdict.Finding{} // no sender decides
-		m.end.Finding.Verdict.Action = verdict.Reject
+	m.listsOnly = k.byDoors
+	refusal := m.refusalOf(m.groups...)
+	switch {
+	case !refusal.IsZero(): // no sender decides
+		m.worst, m.decided = verdict.Reject, new(verdict.Finding)
+		m.end = smtpfilter.Conclusion{Finding: &verdict.Finding{Verdict: verdict.Verdict{Action: verdict.Reject}}}
+	case m.end.Mixed:
+		refusal = k.policy.Refusal(m.end.Finding, "ID", m.refusing()...)
+	default:
+		refusal = k.policy.Refusal(m.decided, "ID")
 	}
+	r.Reply = refusal.String()
 	r.Action, r.Mixed = m.worst.String(), m.end.Mixed
 	r.Pending, r.NotAsked = m.end.Pending, k.unasked
 	if !m.end.Refuses() {
 		r.Tags = m.end.Tags
 	}
 	if !m.decided.Verdict.Match.IsZero() {
-		d := newFinding(m.decided)
+		d := newFinding(*m.decided)
 		r.Decided = &d
 	}
 	for _, g := range m.groups {
@@ -278,7 +287,7 @@ func (k *session) resultOfMessage(ctx context.Context, in messageIn) (messageRes
 			continue
 		}
 		shown := k.show(g, m.outcome(g))
-		if reply := k.refusalOf(m, g); !reply.IsZero() {
+		if reply := m.refusalOf(g); !reply.IsZero() {
 			shown.Action, shown.Decided, shown.Reply = verdict.Reject, nil, reply.String()
 		}
 		r.ToEach = append(r.ToEach, shown)
@@ -287,27 +296,6 @@ func (k *session) resultOfMessage(ctx context.Context, in messageIn) (messageRes
 		r.Proofs = k.describeProofs(ctx, in, &m.Message, m.findings(m.groups[0]))
 	}
 	return r, m, nil
-}
-
-// refusalOf returns what refusalOf of the message does, at a listener. If doors decide, the session
-// says what the lists say.
-func (k *session) refusalOf(m *judgedMessage, groups ...*group) wire.Reply {
-	if k.byDoors {
-		return wire.Reply{}
-	}
-	return m.refusalOf(groups...)
-}
-
-// replyTo returns the reply to a message that is refused for its form, or that a finding refuses
-// for all its recipients, or to the recipients that it refuses.
-func (k *session) replyTo(m *judgedMessage, decided verdict.Finding) string {
-	if refused := k.refusalOf(m, m.groups...); !refused.IsZero() {
-		return refused.String()
-	}
-	if m.end.Mixed {
-		decided = m.end.Finding
-	}
-	return k.policy.Refusal(&decided, "ID", m.only()...).String()
 }
 
 // only returns the recipients who refuse a message that others take, if it is refused for all.
@@ -352,7 +340,7 @@ func (k *session) printMessage(headline string, r messageResult, m *judgedMessag
 	}
 	for _, g := range m.groups {
 		action := m.outcome(g).Verdict.Action
-		if !k.refusalOf(m, g).IsZero() {
+		if !m.refusalOf(g).IsZero() {
 			action = verdict.Reject
 		}
 		k.printGroup(g, action.String())

@@ -112,16 +112,16 @@ func allExempt(groups []*group) bool {
 }
 
 // show returns the group for programs, with the finding that decides for it.
-func (k *session) show(g *group, decided verdict.Finding) shownGroup {
+func (k *session) show(g *group, decided *verdict.Finding) shownGroup {
 	s := shownGroup{Recipients: g.recipients, Exempt: g.class.Exempt, EntriesFor: g.class.For.Keys, Action: decided.Verdict.Action}
 	if g.class.Rule != nil {
 		s.Policy = g.class.Rule.Name
 	}
 	if !decided.Verdict.Match.IsZero() {
-		d := newFinding(decided)
+		d := newFinding(*decided)
 		s.Decided = &d
 	}
-	if reply := k.policy.Refusal(&decided, "ID"); !reply.IsZero() {
+	if reply := k.policy.Refusal(decided, "ID"); !reply.IsZero() {
 		s.Reply = reply.String()
 	}
 	return s

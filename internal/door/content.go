@@ -86,7 +86,7 @@ func (m *Message) End() Answer {
 // refuseSender refuses the message for all recipients, because of a sender that is refused for
 // one of them at least.
 func (m *Message) refuseSender(c *smtpfilter.Conclusion) Answer {
-	f := &c.Finding
+	f := c.Finding
 	var refused []string
 	if c.Mixed {
 		refused = append([]string{}, m.pathsThat(m.judged.Refusing())...)

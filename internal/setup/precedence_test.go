@@ -167,7 +167,7 @@ func (m exampleMessage) judge(t *testing.T, s *store.Store, p *smtpfilter.Policy
 		j.Finish(nil)
 		d = j.Decide()
 	}
-	result := said(d.Finding, d.Mixed)
+	result := said(*d.Finding, d.Mixed)
 	if refused != nil {
 		result += "; " + strings.Join(refused, ", ") + " refused"
 	}
