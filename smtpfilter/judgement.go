@@ -359,7 +359,7 @@ func (j *Judgement) Shown() (f *verdict.Finding, action verdict.Action, exempt s
 	}
 }
 
-// strictestOf returns the strictest of findings, see [verdict.Strictest]. It must not be changed.
+// strictestOf returns the finding that decides, see [verdict.Deciding]. It must not be changed.
 func strictestOf(findings []*verdict.Finding) *verdict.Finding {
 	if f := verdict.Deciding(findings, false); f != nil {
 		return f

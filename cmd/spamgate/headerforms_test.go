@@ -117,7 +117,7 @@ func TestHeaderForms(t *testing.T) {
 			for f := range p.JudgeHeader(context.Background(), j, &verdict.Message{}, p.ReadHeader([]byte(c.header+"\r\n"), []string{"mx.greeting.example"}), &verdict.For{}) {
 				findings = append(findings, *f)
 			}
-			decided := verdict.Strictest(findings)
+			decided := verdict.Decide(findings, false)
 			got := ""
 			if decided.Verdict.Action == verdict.Reject {
 				got = decided.Address
