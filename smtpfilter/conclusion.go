@@ -120,21 +120,12 @@ func (j *Judgement) decide(d *Conclusion, classes []*Class, deciding func(*Class
 // it.
 func tagsOf(classes []*Class, refusals []*verdict.Finding) []string {
 	var tags []string
-	add := func(tag string) {
-		if len(tags) < maxTags && !slices.Contains(tags, tag) {
-			tags = append(tags, tag)
-		}
-	}
 	for _, f := range refusals {
-		add(TagOf(&f.Verdict))
+		tags = putTag(tags, &f.Verdict)
 	}
 	for _, class := range classes {
-		var own []string
 		for _, f := range class.findings() {
-			own = addTag(own, &f.Verdict)
-		}
-		for _, tag := range own {
-			add(tag)
+			tags = addTag(tags, &f.Verdict)
 		}
 	}
 	return tags
@@ -243,9 +234,7 @@ func tagsAhead(classes []*Class) []string {
 	var tags []string
 	for _, class := range classes {
 		if f := class.decidingProved(); f.Verdict.Action >= verdict.Defer {
-			v := f.Verdict
-			v.Action = verdict.Tag
-			tags = addTag(tags, &v)
+			tags = putTag(tags, &f.Verdict)
 		}
 		for _, f := range class.findings() {
 			tags = addTag(tags, &f.Verdict)
@@ -255,7 +244,7 @@ func tagsAhead(classes []*Class) []string {
 			tags = addTag(tags, proved(&f.Verdict))
 			for _, m := range f.Verdict.Matches {
 				if m.Action == verdict.Tag && !m.Shielded && !m.Monitor {
-					tags = addTag(tags, &verdict.Verdict{Action: verdict.Tag, Match: m, Pending: true})
+					tags = putTag(tags, &verdict.Verdict{Match: m, Pending: true})
 				}
 			}
 		}

@@ -64,13 +64,8 @@ func (h *HeaderFindings) add(f *verdict.Finding) {
 	if !f.Verdict.Match.IsZero() && !h.matched {
 		keep, h.matched = true, true
 	}
-	if f.Verdict.Action == verdict.Tag && len(h.tags) < maxTags {
-		if tag := TagOf(&f.Verdict); !slices.Contains(h.tags, tag) {
-			keep = true
-			h.tags = append(h.tags, tag)
-		}
-	}
-	if keep {
+	tags := len(h.tags)
+	if h.tags = addTag(h.tags, &f.Verdict); keep || len(h.tags) > tags {
 		h.Deciding = append(h.Deciding, *f)
 		h.Deciding[len(h.Deciding)-1].Verdict.Monitored = nil
 	}

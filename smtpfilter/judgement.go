@@ -107,11 +107,6 @@ func (j *Judgement) known(of *say, err error) *Class {
 	if of.rule == nil && !of.exempt && of.to.Keys == nil && of.to.Others == nil && err == nil {
 		return &j.plain
 	}
-	return j.other(of, err)
-}
-
-// other returns the class of recipients that have a say, or are exempt.
-func (j *Judgement) other(of *say, err error) *Class {
 	key := of.key()
 	if known := j.more[key]; known != nil && err == nil {
 		return known

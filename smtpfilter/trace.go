@@ -93,9 +93,17 @@ const TagField = "X-Spamgate"
 // Tags returns the content of a message's tag field because of one sender, if it has one.
 func Tags(v *verdict.Verdict) []string { return addTag(nil, v) }
 
-// addTag adds the tag of a verdict to those of a message, if it asks for one that is new.
+// addTag adds the tag of a verdict to those of a message, if it asks for one.
 func addTag(tags []string, v *verdict.Verdict) []string {
-	if v.Action != verdict.Tag || len(tags) == maxTags {
+	if v.Action == verdict.Tag {
+		return putTag(tags, v)
+	}
+	return tags
+}
+
+// putTag adds the tag of a verdict, whatever its action, if it is new.
+func putTag(tags []string, v *verdict.Verdict) []string {
+	if len(tags) == maxTags {
 		return tags
 	}
 	if tag := TagOf(v); !slices.Contains(tags, tag) {
