@@ -51,6 +51,28 @@ func sayVerdict(a verdict.Action, list string) verdict.Verdict {
 	return verdict.Verdict{Action: a, Match: verdict.Match{List: list, Action: a}}
 }
 
+// sayLists are the lists of which a Judge answers.
+type sayLists struct{ judge verdict.Judge }
+
+func (l sayLists) Judge() verdict.Judge { return l.judge }
+
+// begun returns a message of "e@x" to recipients at net.example, who are taken.
+func begun(t *testing.T, policy *Policy, by verdict.Judge, to ...string) *Judgement {
+	j := &Judgement{Policy: policy, Message: verdict.Message{ReversePath: "e@x"}}
+	j.Begin(t.Context(), sayLists{by}, false)
+	for _, local := range to {
+		rcpt := verdict.ParseRecipient(local + "@net.example")
+		j.Take(rcpt, j.Recipient(rcpt))
+	}
+	return j
+}
+
+// header judges the senders in a header section.
+func (j *Judgement) header(section []byte) (found HeaderFindings) {
+	j.Header(section, func() []string { return nil }, &found)
+	return found
+}
+
 // TestClasses: what a message with some recipients comes to, at the end of its header and at its
 // end.
 func TestClasses(t *testing.T) {
@@ -104,37 +126,27 @@ func TestClasses(t *testing.T) {
 		{"exempt from what is pending", map[string]verdict.Verdict{"h@x": pending(verdict.Reject, "l")}, "lenient", MixedRefuse, "accept", false, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			ctx := t.Context()
 			policy := &Policy{HeaderFields: []string{"From"}, Recipients: rules, MixedHeaders: tt.mixed}
-			j := &sayJudge{keys: map[string][]string{"ann@net.example": {"ann"}}, verdicts: tt.verdicts}
-			m := &verdict.Message{ReversePath: "e@x"}
-			var c Classes
-			c.Begin(ctx, policy, j, m)
-			var used []*Class
-			for _, local := range strings.Fields(tt.to) {
-				used = append(used, c.Of(ctx, verdict.ParseRecipient(local+"@net.example")))
-			}
+			by := &sayJudge{keys: map[string][]string{"ann@net.example": {"ann"}}, verdicts: tt.verdicts}
+			j := begun(t, policy, by, strings.Fields(tt.to)...)
 			section := []byte("From: h@x\r\nDKIM-Signature: v=1; a=rsa-sha256; d=partner.example; s=s; h=from; b=; bh=\r\n")
-			c.ReadSignatures(ctx, section, used)
-			if c.JudgesHeader(used) {
-				c.JudgeHeader(ctx, policy.ReadHeader(section, nil), used)
-			}
-			d := c.Decide(used)
+			j.header(section)
+			d := *j.Decide()
 			if got := describe(d); got != tt.want {
-				t.Errorf("at the end of the header: %s, want %s; asked %q", got, tt.want, j.asked)
+				t.Errorf("at the end of the header: %s, want %s; asked %q", got, tt.want, by.asked)
 			}
 			if !d.Pending {
 				return
 			}
-			if got := c.Awaited(used); !slices.Equal(got, []string{"partner.example"}) && tt.name != "may be cleared" {
+			if got := j.Awaited(); !slices.Equal(got, []string{"partner.example"}) && tt.name != "may be cleared" {
 				t.Errorf("awaits %q", got)
 			}
 			state := verdict.NotProven
 			if tt.valid {
 				state = verdict.Proven
 			}
-			c.Finish(ctx, []verdict.Signature{{Domain: "partner.example", State: state}}, used)
-			if got := describe(c.Decide(used)); got != tt.atEnd {
+			j.Finish([]verdict.Signature{{Domain: "partner.example", State: state}})
+			if got := describe(*j.Decide()); got != tt.atEnd {
 				t.Errorf("at the end: %s, want %s", got, tt.atEnd)
 			}
 		})
@@ -160,26 +172,18 @@ func describe(d Conclusion) string {
 
 // TestClassesOnce: the senders are judged once for recipients who are alike.
 func TestClassesOnce(t *testing.T) {
-	ctx := t.Context()
-	j := &sayJudge{keys: map[string][]string{"ann@net.example": {"ann"}, "eve@net.example": {"ann"}}}
-	policy := &Policy{HeaderFields: []string{"From"}}
-	var c Classes
-	c.Begin(ctx, policy, j, &verdict.Message{ReversePath: "e@x"})
-	var used []*Class
-	for _, local := range []string{"bob", "bill", "ann", "eve", "postmaster"} {
-		used = append(used, c.Of(ctx, verdict.ParseRecipient(local+"@net.example")))
-	}
-	c.JudgeHeader(ctx, policy.ReadHeader([]byte("From: h@x\r\n"), nil), used)
+	by := &sayJudge{keys: map[string][]string{"ann@net.example": {"ann"}, "eve@net.example": {"ann"}}}
+	j := begun(t, &Policy{HeaderFields: []string{"From"}}, by, "bob", "bill", "ann", "eve", "postmaster")
+	j.header([]byte("From: h@x\r\n"))
 	want := []string{"e@x", "e@x for ann", "h@x", "h@x for ann"}
-	if !slices.Equal(j.asked, want) {
-		t.Errorf("asked %q, want %q", j.asked, want)
+	if !slices.Equal(by.asked, want) {
+		t.Errorf("asked %q, want %q", by.asked, want)
 	}
 }
 
 // TestWordOfPartner: a word in the name of a sender who may yet be proven refuses nothing that it
 // would not refuse if he were.
 func TestWordOfPartner(t *testing.T) {
-	ctx := t.Context()
 	pending := sayVerdict(verdict.Reject, "l")
 	pending.Pending, pending.Proved = true, &verdict.Verdict{Match: verdict.Match{List: "partners", Allow: true}}
 	pending.Proofs = []verdict.Proof{{By: verdict.DKIM, State: verdict.ProofPending, Domains: []string{"partner.example"}}}
@@ -194,22 +198,18 @@ func TestWordOfPartner(t *testing.T) {
 		"a stranger":            {verdict.Verdict{}, verdict.NotProven, "reject l"},
 		"nothing depends on it": {unasked, verdict.NotProven, "accept"},
 	} {
-		j := &sayJudge{verdicts: map[string]verdict.Verdict{
+		by := &sayJudge{verdicts: map[string]verdict.Verdict{
 			"ceo@partner.example": tt.address, "newsletter@ as a word": sayVerdict(verdict.Reject, "l"), "Newsletter@ as a word": sayVerdict(verdict.Reject, "l"),
 		}}
-		policy := &Policy{HeaderFields: []string{"From"}}
-		var c Classes
-		c.Begin(ctx, policy, j, &verdict.Message{ReversePath: "e@x"})
+		j := begun(t, &Policy{HeaderFields: []string{"From"}}, by, "bob")
 		section := []byte("From: Newsletter, Partner <ceo@partner.example>\r\n" +
 			"DKIM-Signature: v=1; a=rsa-sha256; d=partner.example; s=s; h=from; b=; bh=\r\n")
-		used := []*Class{c.Plain()}
-		c.ReadSignatures(ctx, section, used)
-		c.JudgeHeader(ctx, policy.ReadHeader(section, nil), used)
-		if d := c.Decide(used); d.Pending != tt.address.Pending {
-			t.Errorf("%s: %s; asked %q", name, describe(d), j.asked)
+		j.header(section)
+		if d := j.Decide(); d.Pending != tt.address.Pending {
+			t.Errorf("%s: %s; asked %q", name, describe(*d), by.asked)
 		}
-		c.Finish(ctx, []verdict.Signature{{Domain: "partner.example", State: tt.state}}, used)
-		if got := describe(c.Decide(used)); got != tt.want {
+		j.Finish([]verdict.Signature{{Domain: "partner.example", State: tt.state}})
+		if got := describe(*j.Decide()); got != tt.want {
 			t.Errorf("%s: %s, want %s", name, got, tt.want)
 		}
 	}
@@ -226,10 +226,10 @@ func TestFindingsAwait(t *testing.T) {
 	}
 	var h HeaderFindings
 	for _, f := range []verdict.Finding{pending("a.example"), pending("b.example"), pending("b.example"), pending("b.example", "c.example")} {
-		h.Add(f)
+		h.add(&f)
 	}
-	c := Classes{}
-	if got := c.Awaited([]*Class{{Header: h.Deciding}}); !slices.Equal(got, []string{"a.example", "b.example", "c.example"}) || len(h.Deciding) != 3 {
+	j := Judgement{taken: []*Class{{Header: h.Deciding}}}
+	if got := j.Awaited(); !slices.Equal(got, []string{"a.example", "b.example", "c.example"}) || len(h.Deciding) != 3 {
 		t.Errorf("%q, %d findings", got, len(h.Deciding))
 	}
 }
@@ -242,12 +242,13 @@ func TestMonitoredAwaits(t *testing.T) {
 	v.Pending, v.Proved = true, &verdict.Verdict{ClearsMessage: true}
 	v.Proofs = []verdict.Proof{{By: verdict.DKIM, State: verdict.ProofPending, Domains: []string{"partner.example"}}}
 	c := Class{Rule: &RecipientRule{Monitor: true}}
-	c.Envelope = c.Applied(verdict.Finding{Identity: verdict.EnvelopeIdentity, Verdict: v})
-	noAnswer := verdict.Verdict{Action: verdict.Defer}
-	c.Header = []verdict.Finding{c.Applied(verdict.Finding{Identity: "From", Verdict: noAnswer, Err: verdict.ErrNoAnswer})}
-	of, used := Classes{policy: &Policy{}}, []*Class{&c}
-	if got := of.Awaited(used); !of.Decide(used).Pending || !slices.Equal(got, []string{"partner.example"}) {
-		t.Errorf("awaits %q: %s", got, describe(of.Decide(used)))
+	c.Envelope = verdict.Finding{Identity: verdict.EnvelopeIdentity, Verdict: v}
+	c.Apply(&c.Envelope)
+	c.Header = []verdict.Finding{{Identity: "From", Verdict: verdict.Verdict{Action: verdict.Defer}, Err: verdict.ErrNoAnswer}}
+	c.Apply(&c.Header[0])
+	j := Judgement{Policy: &Policy{}, taken: []*Class{&c}}
+	if got := j.Awaited(); !j.Decide().Pending || !slices.Equal(got, []string{"partner.example"}) {
+		t.Errorf("awaits %q: %s", got, describe(*j.Decide()))
 	}
 }
 
@@ -259,12 +260,12 @@ func TestNoAnswerDecides(t *testing.T) {
 	for _, order := range [][]verdict.Finding{{unknown, deferred}, {deferred, unknown}} {
 		var h HeaderFindings
 		for _, f := range order {
-			h.Add(f)
+			h.add(&f)
 		}
-		c := Classes{policy: &Policy{MixedHeaders: MixedTag}}
-		d := c.Decide([]*Class{{}, {Header: h.Deciding}})
+		j := Judgement{Policy: &Policy{MixedHeaders: MixedTag}, taken: []*Class{{}, {Header: h.Deciding}}}
+		d := j.Decide()
 		if !d.Refuses() || !d.Finding.NoAnswer() {
-			t.Errorf("%d findings: %s", len(h.Deciding), describe(d))
+			t.Errorf("%d findings: %s", len(h.Deciding), describe(*d))
 		}
 	}
 }
@@ -272,17 +273,16 @@ func TestNoAnswerDecides(t *testing.T) {
 // TestClassesCostly: a header that is just not too costly is judged to its end again at the end
 // of the message, for every class. Otherwise the listed sender at its end would get in.
 func TestClassesCostly(t *testing.T) {
-	ctx := t.Context()
 	label := strings.Repeat("a.", 50)
 	for _, classes := range []int{1, 2, 40} {
 		v := sayVerdict(verdict.Reject, "l")
 		v.Pending, v.Proved = true, &verdict.Verdict{}
 		v.Proofs = []verdict.Proof{{By: verdict.DKIM, State: verdict.ProofPending, Domains: []string{"partner.example"}}}
-		j := &sayJudge{keys: map[string][]string{}, verdicts: map[string]verdict.Verdict{"h@x": v}}
+		by, to := &sayJudge{keys: map[string][]string{}, verdicts: map[string]verdict.Verdict{"h@x": v}}, make([]string, classes)
 		for i := range classes {
-			local := fmt.Sprint("r", i)
-			j.keys[local+"@net.example"] = []string{local}
-			j.verdicts["h@x for "+local] = v
+			to[i] = fmt.Sprint("r", i)
+			by.keys[to[i]+"@net.example"] = []string{to[i]}
+			by.verdicts["h@x for "+to[i]] = v
 		}
 		policy := &Policy{HeaderFields: []string{"Reply-To", "From"}}
 		refused, costly := 0, 0
@@ -292,21 +292,13 @@ func TestClassesCostly(t *testing.T) {
 				section = fmt.Appendf(section, "a%d@%sexample,\r\n\t", i, label)
 			}
 			section = append(section, "b@c\r\nFrom: h@x\r\nDKIM-Signature: v=1; a=rsa-sha256; d=partner.example; s=s; h=from; b=; bh=\r\n"...)
-			var c Classes
-			c.Begin(ctx, policy, j, &verdict.Message{ReversePath: "e@x"})
-			var used []*Class
-			for i := range classes {
-				used = append(used, c.Of(ctx, verdict.ParseRecipient(fmt.Sprintf("r%d@net.example", i))))
-			}
-			c.ReadSignatures(ctx, section, used)
-			senders := policy.ReadHeader(section, nil)
-			c.JudgeHeader(ctx, senders, used)
-			if senders.TooMany() {
+			j := begun(t, policy, by, to...)
+			if found := j.header(section); found.Fault != nil {
 				costly++
 				break
 			}
-			c.Finish(ctx, []verdict.Signature{{Domain: "partner.example"}}, used)
-			for i, class := range used {
+			j.Finish([]verdict.Signature{{Domain: "partner.example"}})
+			for i, class := range j.taken {
 				if f := class.Decides(); f.Verdict.Action != verdict.Reject {
 					t.Fatalf("%d addresses, recipient %d of %d: %s", n, i, classes, f.Verdict.Action)
 				}

@@ -38,13 +38,13 @@ func (s *session) checkDuplicate(t *transaction, size int64) wire.Reply {
 		s.settle(t, sum, have)
 		reply := wire.NewReply(250, "2.0.0 Ok: delivered before; id "+t.id)
 		t.outcome = OutcomeAccepted
-		s.log(slog.LevelInfo, "delivered before", t, &t.decided.Finding, t.recipients(), verdict.Accept.String(), reply, slog.Int64("size", size))
+		s.log(slog.LevelInfo, "delivered before", t, t.decided.Finding, t.recipients(), verdict.Accept.String(), reply, slog.Int64("size", size))
 		return reply
 	}
 	s.settle(t, sum, others)
 	reply := wire.NewReply(451, "4.3.0 Some recipients have the message, send it again for all of them; id "+t.id)
 	t.outcome = OutcomePartial
-	s.log(slog.LevelInfo, "some recipients have the message", t, &t.decided.Finding, t.recipients(), verdict.Defer.String(), reply, slog.Int64("size", size))
+	s.log(slog.LevelInfo, "some recipients have the message", t, t.decided.Finding, t.recipients(), verdict.Defer.String(), reply, slog.Int64("size", size))
 	return reply
 }
 
@@ -162,7 +162,7 @@ func (s *session) remember(t *transaction, each []wire.Reply, final bool) {
 func (s *session) settle(t *transaction, sum partial.Sum, outcomes []partial.Outcome) {
 	if err := t.settings.Memory.Settle(t.from.String(), sum, outcomes); err != nil {
 		s.log(slog.LevelWarn, "who has the message is not on disk: if the gate restarts before the client comes again, some get it twice",
-			t, &t.decided.Finding, nil, "", wire.Reply{}, s.errAttr(t, err))
+			t, t.decided.Finding, nil, "", wire.Reply{}, s.errAttr(t, err))
 	}
 }
 
@@ -178,7 +178,7 @@ func (s *session) logEach(t *transaction, size int64, reply wire.Reply, each []w
 	}
 	logAlike := func(text string, first int) {
 		to := t.recipientsWith(func(i int) bool { return !each[i].IsZero() && words[i] == words[first] })
-		s.log(slog.LevelInfo, text, t, &t.decided.Finding, to, verdict.Accept.String(), reply,
+		s.log(slog.LevelInfo, text, t, t.decided.Finding, to, verdict.Accept.String(), reply,
 			s.nextHopAttr(t, each[first]), slog.Int64("size", size))
 	}
 	if first := slices.IndexFunc(each, wire.Reply.Positive); first >= 0 {

@@ -231,12 +231,8 @@ func (l DecisionLog) Hide(text string, addresses ...string) string {
 
 // Refusal returns the reply of a refusal as the log shows it. The reply may have only a part
 // of the address, or "?" in it, so that Hide would not find the address: it is written again
-// with what the log may show. Refused are the recipients in it; see [Policy.RefusalForSome].
-func (l DecisionLog) Refusal(p *Policy, f verdict.Finding, id string, reply wire.Reply, refused ...string) wire.Reply {
-	return l.refusal(p, &f, id, reply, refused)
-}
-
-func (l DecisionLog) refusal(p *Policy, f *verdict.Finding, id string, reply wire.Reply, refused []string) wire.Reply {
+// with what the log may show. Refused are the recipients in it; see [Policy.Refusal].
+func (l DecisionLog) Refusal(p *Policy, f *verdict.Finding, id string, reply wire.Reply, refused ...string) wire.Reply {
 	m := &f.Verdict.Match
 	if l.show(f.Address) == f.Address && l.show(m.Sender) == m.Sender || m.IsZero() {
 		return reply
@@ -248,10 +244,10 @@ func (l DecisionLog) refusal(p *Policy, f *verdict.Finding, id string, reply wir
 func (l DecisionLog) hiddenRefusal(p *Policy, f verdict.Finding, id string, refused []string) wire.Reply {
 	m := &f.Verdict.Match
 	f.Address, f.Form, m.Sender = l.show(f.Address), l.show(f.Form), l.show(m.Sender)
-	if len(refused) == 0 {
-		return p.refusal(&f, id, "")
+	if len(refused) > 0 {
+		refused = append([]string{l.show(refused[0])}, refused[1:]...)
 	}
-	return p.refusalForSome(&f, id, append([]string{l.show(refused[0])}, refused[1:]...))
+	return p.Refusal(&f, id, refused...)
 }
 
 // EachMonitored calls do for each entry that only monitors: with the finding about it, and

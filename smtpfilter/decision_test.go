@@ -42,7 +42,7 @@ func TestDecisionAttributes(t *testing.T) {
 			return a
 		}}
 		var policy smtpfilter.Policy
-		reply := log.Refusal(&policy, tt.finding, "I", policy.Refusal(tt.finding, "I"))
+		reply := log.Refusal(&policy, &tt.finding, "I", policy.Refusal(&tt.finding, "I"))
 		log.Write(slog.LevelInfo, "refused", &smtpfilter.Decision{ID: "I", From: outer, Finding: tt.finding, Reply: reply.String()})
 		for _, want := range tt.want {
 			if !strings.Contains(b.String(), want) {

@@ -22,7 +22,7 @@ func (s *session) logOutcome(t *transaction, size int64, reply wire.Reply) {
 		text = "refused by the next hop"
 		t.outcome = OutcomeNextHop
 	}
-	f, action, exempt := t.shown()
+	f, action, exempt := t.Shown()
 	refused := ""
 	if f.Verdict.Action > action && action == verdict.Tag {
 		refused = s.showAll(t.refusing())
@@ -49,7 +49,7 @@ func (s *session) logRefusal(t *transaction, f *verdict.Finding, to []wire.Path,
 			slog.String("error", s.hide(t, f, WhyNoAnswer(f.Err))))
 		return
 	}
-	reply = s.server.decisions().refusal(&t.settings.Policy, f, t.id, reply, texts(refused))
+	reply = s.server.decisions().Refusal(t.Policy, f, t.id, reply, texts(refused)...)
 	var more []slog.Attr
 	if refused != nil {
 		more = []slog.Attr{slog.String("refused_for", s.showAll(refused))}
@@ -60,26 +60,20 @@ func (s *session) logRefusal(t *transaction, f *verdict.Finding, to []wire.Path,
 // logDiscarded logs for which recipients a message was accepted and dropped, a line for each
 // class of them.
 func (s *session) logDiscarded(t *transaction) {
-	for _, class := range t.used(t.discarded) {
+	for _, class := range t.dropped {
 		var to []wire.Path
 		for _, r := range t.discarded {
 			if r.class == class {
 				to = append(to, r.path)
 			}
 		}
-		s.log(slog.LevelWarn, "discarded", t, class.deciding(), to, verdict.Discard.String(), wire.Reply{})
+		s.log(slog.LevelWarn, "discarded", t, class.Decides(), to, verdict.Discard.String(), wire.Reply{})
 	}
 }
 
 // observe logs the entries about the reverse-path that only monitor, each once for a message.
 func (s *session) observe(t *transaction, class *Class) {
-	if v := &class.Envelope.Verdict; v.Pending || v.Monitored == nil {
-		return
-	}
-	findings := []verdict.Finding{class.Envelope}
-	v := &findings[0].Verdict
-	v.Monitored = fresh(&t.observed, v.Monitored)
-	s.logMonitored(t, findings)
+	s.logMonitored(t, t.Monitored(class))
 }
 
 // logMonitored logs each entry that only monitors.
@@ -202,14 +196,14 @@ func (s *session) log(level slog.Level, text string, t *transaction, f *verdict.
 	d.Finding = *f
 	if kept {
 		t.recorded = true
-		d.Parties = log.Parties(len(to), func(i int) string { return to[i].String() }, d.From, t.message.HeaderSenders)
+		d.Parties = log.Parties(len(to), func(i int) string { return to[i].String() }, d.From, t.Message.HeaderSenders)
 	}
 	log.Write(level, text, &d, more...)
 }
 
 // describe sets what a decision says of the message and its client.
 func (s *session) describe(d *Decision, t *transaction) {
-	d.ID, d.Judge, d.MessageID, d.Began = t.id, t.judge, t.messageID, t.began
+	d.ID, d.Judge, d.MessageID, d.Began = t.id, t.Judge, t.messageID, t.began
 	d.Listener = s.peer.listener.name
 	d.Client, d.Helo = t.client.Addr.String(), t.client.Helo
 	d.TLS, d.Authenticated = tlsVersion(s.conn.TLS()), s.conn.Authenticated()

@@ -23,6 +23,12 @@ type HeaderFindings struct {
 	Monitored []verdict.Finding
 	places    []place
 
+	// Fault says why the message is refused, whoever its senders are; else nil. Empty are the
+	// fields without an address.
+	Fault     *HeaderFault
+	Empty     []string
+	MessageID string
+
 	// Unreadable is the first finding of an address that could not be looked up, and
 	// Unreadables the number of them.
 	Unreadable  verdict.Finding
@@ -39,9 +45,7 @@ type place struct {
 	entry      string // of a list in DNS
 }
 
-// Add adds a finding.
-func (h *HeaderFindings) Add(f verdict.Finding) { h.add(&f) }
-
+// add adds a finding.
 func (h *HeaderFindings) add(f *verdict.Finding) {
 	if f.Err != nil && !noAnswer(f) {
 		if h.Unreadables++; h.Unreadables == 1 {
@@ -60,13 +64,8 @@ func (h *HeaderFindings) add(f *verdict.Finding) {
 	if !f.Verdict.Match.IsZero() && !h.matched {
 		keep, h.matched = true, true
 	}
-	if f.Verdict.Action == verdict.Tag && len(h.tags) < maxTags {
-		if tag := tagOf(&f.Verdict); !slices.Contains(h.tags, tag) {
-			keep = true
-			h.tags = append(h.tags, tag)
-		}
-	}
-	if keep {
+	tags := len(h.tags)
+	if h.tags = addTag(h.tags, &f.Verdict); keep || len(h.tags) > tags {
 		h.Deciding = append(h.Deciding, *f)
 		h.Deciding[len(h.Deciding)-1].Verdict.Monitored = nil
 	}

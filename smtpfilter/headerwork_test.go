@@ -61,7 +61,7 @@ func checkWork(t *testing.T, section []byte) {
 	j := &workJudge{}
 	s := workPolicy.ReadHeader(section, []string{"mx.example.org"})
 	findings := 0
-	for range workPolicy.JudgeHeader(context.Background(), j, &verdict.Message{}, s, verdict.For{}) {
+	for range workPolicy.JudgeHeader(context.Background(), j, &verdict.Message{}, s, &verdict.For{}) {
 		findings++
 	}
 	if j.calls > maxCalls || j.bytes > maxKeyData {
@@ -97,7 +97,7 @@ func TestWordsWithManyDomains(t *testing.T) {
 	}
 	j := &workJudge{}
 	s := p.ReadHeader([]byte("From: Mail Delivery System, please do not answer to what this machine has sent you\r\n"), nil)
-	for range p.JudgeHeader(context.Background(), j, &verdict.Message{}, s, verdict.For{}) {
+	for range p.JudgeHeader(context.Background(), j, &verdict.Message{}, s, &verdict.For{}) {
 	}
 	if s.TooMany() || j.calls < 1000 {
 		t.Errorf("%d lookups, too many: %t", j.calls, s.TooMany())
@@ -122,7 +122,7 @@ func TestManyNamesWithCommas(t *testing.T) {
 		j := &workJudge{}
 		s := c.policy.ReadHeader([]byte(section), []string{"mx.example.org"})
 		found := 0
-		for range c.policy.JudgeHeader(context.Background(), j, &verdict.Message{}, s, verdict.For{}) {
+		for range c.policy.JudgeHeader(context.Background(), j, &verdict.Message{}, s, &verdict.For{}) {
 			found++
 		}
 		if s.TooMany() || found != 2*c.n || j.calls > maxCalls {

@@ -12,7 +12,7 @@ import (
 )
 
 // JudgeHeader judges every address in a header, and every form that servers may turn into an
-// address, for recipients. JudgesHeader says whether the policy wants that.
+// address, for recipients. [Judgement.JudgesHeader] says whether that is wanted.
 //
 // An address gives a finding. If it is not an address because of a part of its domain
 // (x@*.listed.example), the first parent that makes one is judged, so that nonsense does not
@@ -27,19 +27,8 @@ import (
 //
 // Text that cannot be decoded, in a field without an address, gives a finding with an error.
 //
-// With TooMany there are no more findings.
-func (p *Policy) JudgeHeader(ctx context.Context, j verdict.Judge, m *verdict.Message, s *HeaderSenders, to verdict.For) iter.Seq[verdict.Finding] {
-	return func(yield func(verdict.Finding) bool) {
-		for f := range p.judgeHeader(ctx, j, m, s, &to) {
-			if !yield(*f) {
-				return
-			}
-		}
-	}
-}
-
-// judgeHeader is JudgeHeader, whose findings are valid only until the next one.
-func (p *Policy) judgeHeader(ctx context.Context, j verdict.Judge, m *verdict.Message, s *HeaderSenders, to *verdict.For) iter.Seq[*verdict.Finding] {
+// With TooMany there are no more findings. Each is valid only until the next one.
+func (p *Policy) JudgeHeader(ctx context.Context, j verdict.Judge, m *verdict.Message, s *HeaderSenders, to *verdict.For) iter.Seq[*verdict.Finding] {
 	return func(yield func(*verdict.Finding) bool) {
 		m.HeaderSenders = s.Senders
 		h := headerJudge{asker: asker{ctx, j, m, to}, senders: s}

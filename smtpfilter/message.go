@@ -2,11 +2,12 @@ package smtpfilter
 
 import (
 	"bytes"
+	"context"
 	"errors"
+	"io"
 	"log/slog"
-	"slices"
+	"time"
 
-	"spamgate/smtpfilter/header"
 	"spamgate/smtpfilter/nexthop"
 	"spamgate/smtpfilter/wire"
 )
@@ -15,12 +16,11 @@ import (
 // returns the client's reply.
 func (s *session) receive(t *transaction) wire.Reply {
 	body := s.conn.Body()
-	policy := &t.settings.Policy
-	section, err := body.Header(policy.HeaderLimit())
+	section, err := body.Header(t.Policy.HeaderLimit())
 	if err != nil {
 		return s.refuseBytes(t, body, err)
 	}
-	fault := policy.Loop(section)
+	fault := t.Policy.Loop(section)
 	if fault == nil {
 		fault = s.judgeHeader(t, unstuffed(body, section))
 	}
@@ -28,8 +28,7 @@ func (s *session) receive(t *transaction) wire.Reply {
 		return s.refuseHeader(t, body, fault)
 	}
 
-	t.classes.conclude(&t.decided, t.used(t.accepted, t.discarded))
-	if t.decided.Pending && t.settings.Signatures == nil {
+	if t.Decide().Pending && t.settings.Signatures == nil {
 		s.finish(t, nil) // none is valid
 	}
 	refused := t.decided.Refuses() && !t.decided.Pending
@@ -43,7 +42,7 @@ func (s *session) receive(t *transaction) wire.Reply {
 		}
 		switch {
 		case refused:
-			return s.refuseSender(t, &t.decided)
+			return s.refuseSender(t)
 		case !reply.IsZero():
 			return reply
 		}
@@ -67,25 +66,17 @@ func unstuffed(body *wire.Body, section []byte) []byte {
 // judgeHeader reads a header section, and judges its senders if the policy says so. It
 // returns the fault of a header that cannot be judged, unless every recipient is exempt.
 func (s *session) judgeHeader(t *transaction, section []byte) *HeaderFault {
-	policy, classes := &t.settings.Policy, t.used(t.accepted, t.discarded)
-	section = bytes.TrimSuffix(section, []byte("\r\n"))
-	t.classes.ReadSignatures(s.server.ctx, section, classes)
-	if !t.classes.JudgesHeader(classes) {
-		t.messageID = header.Senders(section, nil).MessageID
-		return nil
+	var found HeaderFindings
+	t.Header(section, func() []string { return greetingNames(t.settings.NextHop) }, &found)
+	t.messageID = found.MessageID
+	if found.Fault != nil {
+		return found.Fault
 	}
-	senders := policy.ReadHeader(section, greetingNames(t.settings.NextHop))
-	t.messageID = senders.MessageID
-	var summary HeaderFindings
-	t.classes.judgeSenders(s.server.ctx, senders, classes, &summary)
-	if fault := senders.Fault(); fault != nil && !t.onlyExempt() {
-		return fault
-	}
-	for _, field := range senders.FieldsWithoutAddress() {
+	for _, field := range found.Empty {
 		s.logWithoutAddress(t, field)
 	}
-	s.logUnreadable(t, &summary)
-	s.logMonitored(t, summary.Monitored)
+	s.logUnreadable(t, &found)
+	s.logMonitored(t, found.Monitored)
 	return nil
 }
 
@@ -102,14 +93,13 @@ func greetingNames(next nexthop.Target) []string {
 
 // refuseSender refuses a received message because of a sender. If that holds for some
 // recipients only, the reply names them.
-func (s *session) refuseSender(t *transaction, c *Conclusion) wire.Reply {
-	policy, f := &t.settings.Policy, &c.Finding
-	reply := policy.refusal(f, t.id, "")
+func (s *session) refuseSender(t *transaction) wire.Reply {
+	f := t.decided.Finding
 	var refused []wire.Path
-	if c.Mixed {
+	if t.decided.Mixed {
 		refused = t.refusing()
-		reply = policy.refusalForSome(f, t.id, texts(refused))
 	}
+	reply := t.Policy.Refusal(f, t.id, texts(refused)...)
 	s.logRefusal(t, f, t.recipients(), reply, refused)
 	t.next.Abort() // its connection serves others while the tarpit delays this client
 	s.tarpit(t, f)
@@ -120,27 +110,17 @@ func (s *session) refuseSender(t *transaction, c *Conclusion) wire.Reply {
 // accepted them already, so dropDiscarded begins a new transaction for the others. A reply
 // that is not zero is the client's: the next hop now refuses one of them.
 func (s *session) dropDiscarded(t *transaction) wire.Reply {
-	dropped := func(r recipient) bool { return r.class.Dropped() }
-	if !slices.ContainsFunc(t.accepted, dropped) {
+	accepted := len(t.accepted)
+	if t.drop(); len(t.accepted) == accepted {
 		return wire.Reply{}
 	}
-	var kept []recipient
-	for _, r := range t.accepted {
-		if dropped(r) {
-			t.discarded = append(t.discarded, r)
-		} else {
-			kept = append(kept, r)
-		}
-	}
-	t.accepted = kept
 	t.next.Abort()
-	if len(kept) == 0 {
+	if len(t.accepted) == 0 {
 		return wire.Reply{}
 	}
-	t.classes.conclude(&t.decided, t.used(kept, t.discarded))
 	t.next = s.begin(t)
-	for i := range kept {
-		if reply, outcome := s.askRcpt(t, &kept[i]); outcome != RecipientAccepted {
+	for i := range t.accepted {
+		if reply, outcome := s.askRcpt(t, &t.accepted[i]); outcome != RecipientAccepted {
 			return reply
 		}
 	}
@@ -152,6 +132,100 @@ func (s *session) discarded(t *transaction) wire.Reply {
 	t.outcome = OutcomeDiscarded
 	s.logDiscarded(t)
 	return wire.NewReply(250, "2.0.0 Ok: id "+t.id)
+}
+
+// format returns the format in which the next hop receives the message.
+func format(body *wire.Body) nexthop.Format {
+	switch {
+	case body.Stuffed():
+		return nexthop.Stuffed
+	case body.Binary():
+		return nexthop.Binary
+	default:
+		return nexthop.Raw
+	}
+}
+
+// flushEvery bounds how long a slow client's message is buffered, so that the next hop does
+// not time out. Together with DataTimeout it is less than the 5 minutes that servers wait.
+const flushEvery = 20 * time.Second
+
+// deliver passes the message on and returns the client's reply.
+func (s *session) deliver(t *transaction, body *wire.Body, section []byte) wire.Reply {
+	msg, reply, err := s.open(t, body, section)
+	if err != nil {
+		return s.nextHopFailed(t, body, err)
+	}
+	if msg == nil {
+		if err := body.Discard(); err != nil {
+			return s.refuseBytes(t, body, err)
+		}
+		s.logOutcome(t, body.Size(), reply)
+		return reply
+	}
+	verification := s.verify(t, body, section)
+	defer verification.abort()
+	// The end of Shutdown's time interrupts a wait for a next hop that does not read.
+	// Nothing interrupts Commit.
+	defer context.AfterFunc(s.server.ctx, msg.Abort)()
+	if _, err := msg.Write(s.trace(t, section, body.Stuffed())); err != nil {
+		msg.Abort()
+		return s.nextHopFailed(t, body, err)
+	}
+	flushed := time.Now()
+	for piece := section; ; {
+		_, err := msg.Write(piece)
+		if err == nil && !body.Ready() && time.Since(flushed) > flushEvery {
+			err = msg.Flush()
+			flushed = time.Now()
+		}
+		if err != nil {
+			msg.Abort()
+			return s.nextHopFailed(t, body, err)
+		}
+		if piece, err = body.Next(); err == io.EOF {
+			break
+		}
+		if err != nil {
+			msg.Abort()
+			return s.refuseBytes(t, body, err)
+		}
+		if t.digest != nil {
+			t.digest.Write(piece)
+		}
+		verification.write(piece)
+	}
+	if reply := s.judgeWhole(t, verification); !reply.IsZero() {
+		msg.Abort()
+		return reply
+	}
+	if reply := s.checkDuplicate(t, body.Size()); !reply.IsZero() {
+		msg.Abort()
+		return reply
+	}
+	reply, each, err := commit(s.server.ctx, msg)
+	if err != nil && !errors.Is(err, nexthop.ErrReplyLost) {
+		return s.nextHopFailed(t, body, err)
+	}
+	return s.conclude(t, body.Size(), reply, each, err)
+}
+
+// trace returns the fields that the gate adds before the message: at most maxTags tag
+// fields, and the Received field.
+func (s *session) trace(t *transaction, section []byte, stuffed bool) []byte {
+	var b []byte
+	t.tags = t.Ahead()
+	for _, tag := range t.tags {
+		b = append(b, TagField+": "+tag+"\r\n"...)
+	}
+	b = append(b, receivedField(t.client.Helo, t.client.Addr.Addr(), s.server.cfg.Hostname, s.protocol(t), t.id, time.Now())...)
+	if stuffed {
+		section = bytes.TrimPrefix(section, []byte("."))
+	}
+	if len(section) > 0 && (section[0] == ' ' || section[0] == '\t') {
+		b = append(b, continuationField...)
+	}
+	return b
 }
 
 // nextHopFailed receives the rest of the message, and returns the reply that asks the client
@@ -185,7 +259,7 @@ func (s *session) refuseHeader(t *transaction, body *wire.Body, fault *HeaderFau
 // message.
 func (s *session) refuseBytes(t *transaction, body *wire.Body, cause error) wire.Reply {
 	body.Discard()
-	reply := t.settings.Policy.RefusalOfBytes(cause, s.conn.MaxMessageBytes(), t.id)
+	reply := t.Policy.RefusalOfBytes(cause, s.conn.MaxMessageBytes(), t.id)
 	t.outcome = OutcomeRefused
 	switch {
 	case !reply.IsZero():

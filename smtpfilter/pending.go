@@ -1,6 +1,7 @@
 package smtpfilter
 
 import (
+	"context"
 	"io"
 
 	"spamgate/blocklist/verdict"
@@ -22,7 +23,7 @@ func (s *session) verify(t *transaction, body *wire.Body, section []byte) verifi
 	if !t.decided.Pending {
 		return verification{}
 	}
-	of := t.settings.Signatures.Verify(s.server.ctx, t.classes.Awaited(t.used(t.accepted, t.discarded)))
+	of := t.settings.Signatures.Verify(s.server.ctx, t.Awaited())
 	of.Write(unstuffed(body, section))
 	v := verification{of, of}
 	if body.Stuffed() {
@@ -53,20 +54,9 @@ func (s *session) judgeWhole(t *transaction, v verification) wire.Reply {
 	}
 	s.finish(t, v.of.Finish())
 	if t.decided.Refuses() {
-		return s.refuseSender(t, &t.decided)
+		return s.refuseSender(t)
 	}
-	return s.decideWhole(t)
-}
-
-// decideWhole decides about a message that the next hop has but for its end, and that is not
-// refused for all recipients.
-func (s *session) decideWhole(t *transaction) wire.Reply {
-	c := t.classes.DecideWhole(t.used(t.accepted), t.tags)
-	switch {
-	case c.Refuses():
-		return s.refuseSender(t, &c)
-	case c.Finding.Verdict.Action == verdict.Discard:
-		t.discarded, t.accepted = append(t.discarded, t.accepted...), nil
+	if t.drop(); len(t.accepted) == 0 {
 		return s.discarded(t)
 	}
 	return wire.Reply{}
@@ -74,10 +64,36 @@ func (s *session) decideWhole(t *transaction) wire.Reply {
 
 // finish decides by the signatures of the whole message.
 func (s *session) finish(t *transaction, signatures []verdict.Signature) {
-	classes := t.used(t.accepted, t.discarded)
-	t.classes.Finish(s.server.ctx, signatures, classes)
-	for _, class := range classes {
+	t.Finish(signatures)
+	for _, class := range t.Used() {
 		s.observe(t, class)
 	}
-	t.classes.conclude(&t.decided, classes)
+	t.Decide()
+}
+
+// SignatureVerifier verifies the DKIM signatures of messages (RFC 6376) while they pass. Its
+// methods are safe for concurrent use.
+type SignatureVerifier interface {
+	// Verify begins with a message. Only signatures by the domains are verified, which are
+	// in normal form: a verdict waits for these. The end of ctx ends all waits.
+	Verify(ctx context.Context, domains []string) Verification
+}
+
+// Verification verifies the signatures of one message. One goroutine uses it, and ends it
+// with Finish or Abort.
+type Verification interface {
+	// Write takes a piece of the message as the client sent it, from its first header
+	// field on, without dot-stuffing. It never fails. All calls together wait for a few
+	// seconds at most.
+	io.Writer
+
+	// Finish says that the message is whole. It returns the signatures in the order of the
+	// header, as Message.Signatures has them; none is pending any more. It waits for
+	// answers for a few seconds at most, since the next hop waits for the end of the
+	// message meanwhile.
+	Finish() []verdict.Signature
+
+	// Abort ends the verification of a message that is not whole. A second Abort, and one
+	// after Finish, does nothing.
+	Abort()
 }

@@ -86,7 +86,7 @@ type Policy struct {
 	// Contact ends a refusal: how to reach the people who run the gate.
 	Contact string
 
-	domains domainSet // of RecipientDomains; set by Validate
+	domains *DomainSet // of RecipientDomains; set by Validate
 }
 
 // HeaderLimit returns MaxHeaderBytes or its default.
@@ -134,14 +134,6 @@ func (p *Policy) TakesRecipient(rcpt verdict.Recipient) bool {
 	return !mayRoute(rcpt) && p.domainSet().has(rcpt.Domain)
 }
 
-// JudgeEnvelope judges the reverse-path for recipients.
-func (p *Policy) JudgeEnvelope(ctx context.Context, j verdict.Judge, m *verdict.Message, to verdict.For) verdict.Finding {
-	a := asker{ctx, j, m, &to}
-	var f verdict.Finding
-	a.judgeEnvelope(&f)
-	return f
-}
-
 // asker asks a Judge about the senders of one message. A Finding has 336 bytes, and a Judge is
 // asked deep in the stack of a connection. So the methods fill in a Finding of the caller.
 type asker struct {
@@ -149,12 +141,6 @@ type asker struct {
 	judge   verdict.Judge
 	message *verdict.Message
 	to      *verdict.For
-}
-
-// judgeEnvelope judges the reverse-path.
-func (a *asker) judgeEnvelope(f *verdict.Finding) {
-	*f = verdict.Finding{Identity: verdict.EnvelopeIdentity, Address: a.message.ReversePath}
-	a.ask(&verdict.Query{Stage: verdict.Envelope, Address: f.Address}, f)
 }
 
 // ask judges one sender, and sets the verdict and the error of the finding. Of several readings
@@ -193,14 +179,3 @@ func (a *asker) askFor(q *verdict.Query, keys []string, f *verdict.Finding) {
 
 // noAnswer is f.NoAnswer without a copy of the finding.
 func noAnswer(f *verdict.Finding) bool { return errors.Is(f.Err, verdict.ErrNoAnswer) }
-
-// JudgesHeader reports whether the header of a message is judged. The header of a bounce is
-// not judged without CheckBounces, since a bounce must reach the sender of its message. Nor
-// is that of a message that an overriding allow list has cleared.
-func (p *Policy) JudgesHeader(envelope verdict.Finding) bool { return p.judgesHeader(&envelope) }
-
-func (p *Policy) judgesHeader(envelope *verdict.Finding) bool {
-	return len(p.HeaderFields) > 0 &&
-		!envelope.Verdict.ClearsMessage &&
-		(envelope.Address != "" || p.CheckBounces)
-}

@@ -18,9 +18,10 @@ func TestRuleKeepsProofs(t *testing.T) {
 		"neither":    {},
 	} {
 		class := smtpfilter.Class{Rule: &rule}
-		f := class.Applied(verdict.Finding{Verdict: verdict.Verdict{
+		f := verdict.Finding{Verdict: verdict.Verdict{
 			Action: verdict.Reject, Pending: true, Proofs: proofs, Proved: &verdict.Verdict{ClearsMessage: true},
-		}})
+		}}
+		class.Apply(&f)
 		var domains []string
 		for _, p := range f.Verdict.Proofs {
 			domains = append(domains, p.Domains...)

@@ -2,11 +2,9 @@ package smtpfilter
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"net/netip"
-	"time"
 
 	"github.com/emersion/go-smtp"
 
@@ -24,82 +22,6 @@ type session struct {
 	t      *transaction // nil outside a mail transaction
 }
 
-// Mail begins a transaction. The next hop receives MAIL with the first recipient.
-func (s *session) Mail(string, *smtp.MailOptions) error {
-	if s.conn.Messages() == 0 {
-		growStack(0)
-	}
-	cmd := s.conn.Command()
-	if s.t != nil {
-		return s.answer(wire.NewReply(503, "5.5.1 A mail transaction is open already; end it with DATA or RSET"))
-	}
-	if limit := s.conn.MaxMessageBytes(); limit > 0 && cmd.Size > limit {
-		reply := tooLarge(limit)
-		s.peer.listener.logBadCommand(s.conn, fmt.Sprintf("MAIL FROM:<%s> SIZE=%d", cmd.Path, cmd.Size), reply)
-		return s.answer(reply)
-	}
-	if s.isLoop() {
-		return s.answer(s.refuseLoop())
-	}
-	settings := s.peer.listener.settings.Load()
-	if result := settings.Limiter.MessageOf(s.addr(), s.peer.loginID(s.conn)); !result.Allowed() {
-		return s.answer(s.peer.listener.limited(s.conn, result))
-	}
-	t := s.newTransaction(settings)
-	t.classes.Begin(s.server.ctx, &settings.Policy, t.judge, &t.message)
-	if f := &t.classes.Plain().Envelope; f.Err != nil && !noAnswer(f) {
-		// A text that is not an address cannot be looked up, so it is refused. If
-		// the lists cannot be asked, each recipient is refused for now.
-		t.next.Abort()
-		reply := wire.NewReply(553, "5.1.7 Sender address not understood")
-		s.logRefusal(t, f, nil, reply, nil)
-		return s.answer(reply)
-	}
-	s.t = t
-	return nil
-}
-
-// newTransaction returns the transaction that the current MAIL begins, whose sender is not
-// judged yet.
-func (s *session) newTransaction(settings *Settings) *transaction {
-	cmd, client := s.conn.Command(), s.peer.client(s.conn)
-	t := &transaction{
-		id:       newID(),
-		began:    time.Now(),
-		settings: settings,
-		client:   client,
-		from:     cmd.Path,
-		params:   cmd.Params,
-		utf8:     cmd.UTF8,
-		message: verdict.Message{
-			Door:        "proxy",
-			Listener:    s.peer.listener.name,
-			Client:      client.Addr,
-			Helo:        client.Helo,
-			Login:       client.Login,
-			ReversePath: cmd.Path.String(),
-
-			ClientNamed:   s.conn.Named(),
-			ClientIsProxy: !s.conn.Named() && (s.conn.Trusted() || s.conn.IsProxy()),
-		},
-	}
-	authenticated := s.conn.Authenticated() || client.Login != ""
-	if !authenticated {
-		t.params = withoutSubmitter(t.params)
-	}
-	t.next = s.begin(t)
-	policy := &settings.Policy
-	switch {
-	case policy.ExemptClient(s.addr()):
-		t.exempt = "client"
-	case policy.ExemptAuthenticated && authenticated:
-		t.exempt = "authenticated"
-	default:
-		t.judge = settings.Checker.Judge()
-	}
-	return t
-}
-
 // Rcpt judges one recipient, and counts it.
 func (s *session) Rcpt(string, *smtp.RcptOptions) error {
 	reply, outcome := s.judgeRcpt()
@@ -112,7 +34,7 @@ func (s *session) Rcpt(string, *smtp.RcptOptions) error {
 func (s *session) judgeRcpt() (wire.Reply, RecipientOutcome) {
 	t, cmd := s.t, s.conn.Command()
 	rcpt, parsed := cmd.Path, verdict.ParseRecipient(cmd.Path.String())
-	policy := &t.settings.Policy
+	policy := t.Policy
 	if len(t.accepted)+len(t.discarded) >= policy.maxRecipients() {
 		return wire.NewReply(452, "4.5.3 Too many recipients"), RecipientLimited
 	}
@@ -126,17 +48,15 @@ func (s *session) judgeRcpt() (wire.Reply, RecipientOutcome) {
 		s.log(slog.LevelInfo, "relay denied", t, &noFinding, []wire.Path{rcpt}, verdict.Reject.String(), reply)
 		return reply, RecipientRelayDenied
 	}
-	r := recipient{path: rcpt, params: cmd.Params, class: t.classes.Of(s.server.ctx, parsed)}
+	r := recipient{path: rcpt, params: cmd.Params, class: t.Recipient(parsed)}
 	s.observe(t, r.class)
-	if v := &r.class.Envelope.Verdict; !r.class.Exempt && !v.Pending {
-		switch v.Action {
-		case verdict.Reject, verdict.Defer:
-			return s.refuseRcpt(t, &r)
-		case verdict.Discard:
-			t.discarded = append(t.discarded, r)
-			t.message.Recipients = append(t.message.Recipients, parsed)
-			return wire.NewReply(250, "2.1.5 Ok"), RecipientDiscarded
-		}
+	switch r.class.AtRCPT().Verdict.Action {
+	case verdict.Reject, verdict.Defer:
+		return s.refuseRcpt(t, &r)
+	case verdict.Discard:
+		t.discarded = append(t.discarded, r)
+		t.Take(parsed, r.class)
+		return wire.NewReply(250, "2.1.5 Ok"), RecipientDiscarded
 	}
 	// A listed sender has its refusal by then, and learns nothing of who exists.
 	if !s.conn.Authenticated() && !policy.KnowsRecipient(parsed) {
@@ -155,7 +75,7 @@ func (s *session) judgeRcpt() (wire.Reply, RecipientOutcome) {
 		return reply, outcome
 	}
 	t.accepted = append(t.accepted, r)
-	t.message.Recipients = append(t.message.Recipients, parsed)
+	t.Take(parsed, r.class)
 	t.group = group
 	return reply, RecipientAccepted
 }
@@ -163,7 +83,7 @@ func (s *session) judgeRcpt() (wire.Reply, RecipientOutcome) {
 // refuseRcpt refuses a recipient because of the reverse-path.
 func (s *session) refuseRcpt(t *transaction, r *recipient) (wire.Reply, RecipientOutcome) {
 	f := &r.class.Envelope
-	reply := t.settings.Policy.refusal(f, t.id, "")
+	reply := t.Policy.Refusal(f, t.id)
 	s.logRefusal(t, f, []wire.Path{r.path}, reply, nil)
 	if len(t.accepted) == 0 { // else it would delay a connection to the next hop too
 		s.tarpit(t, f)
@@ -174,33 +94,12 @@ func (s *session) refuseRcpt(t *transaction, r *recipient) (wire.Reply, Recipien
 	return reply, RecipientListed
 }
 
-// begin begins a transaction with the next hop, which does not connect yet. The next hop
-// is that of the settings at MAIL, even if they change.
-func (s *session) begin(t *transaction) nexthop.Transaction {
-	e := nexthop.Envelope{
-		Client: t.client,
-		From:   t.from.String(),
-		Params: t.params,
-		ID:     t.id,
-
-		MayLogin: t.settings.PassAuth,
-	}
-	if forwarded := s.conn.Forwarded(); forwarded != s.conn.Client() {
-		logged := nextHopClient(forwarded)
-		e.Logged = &logged
-	}
-	if s.peer.login != nil {
-		return s.peer.login.Begin(e)
-	}
-	return t.settings.NextHop.Begin(e)
-}
-
 func (s *session) addr() netip.Addr { return s.conn.Client().Addr.Addr() }
 
 // tarpit delays the refusal of a listed sender, if the policy says so and the tarpit is
 // not full.
 func (s *session) tarpit(t *transaction, f *verdict.Finding) {
-	if d := t.settings.Policy.Tarpit; d > 0 && !noAnswer(f) && !within(t.settings.Policy.TarpitExempt, s.addr()) {
+	if d := t.Policy.Tarpit; d > 0 && !noAnswer(f) && !within(t.Policy.TarpitExempt, s.addr()) {
 		t.settings.Tarpit.Wait(s.server.ctx, d, s.server.drain)
 	}
 }
@@ -284,9 +183,4 @@ func (s *session) unavailable(t *transaction, err error) wire.Reply {
 		return wire.NewReply(421, "4.4.2 The connection to the mail server behind this gate is lost, log in again; id "+t.id)
 	}
 	return wire.NewReply(451, "4.4.1 The mail server behind this gate is not available, try again later; id "+t.id)
-}
-
-// tooLarge returns the reply to a message over the limit (RFC 1870, section 6).
-func tooLarge(limit int64) wire.Reply {
-	return wire.NewReply(552, fmt.Sprintf("5.3.4 Message larger than %d bytes", limit))
 }

@@ -121,7 +121,7 @@ func (p *Policy) Validate() error {
 	}
 	normalize("RecipientDomains", &p.RecipientDomains, normalRecipientDomain, `write "example.com", or ".example.com" for its subdomains too`)
 	normalize("ExemptRecipients", &p.ExemptRecipients, normalRecipient, `write "user@", "user@example.com" or "@example.com"`)
-	p.domains = newDomainSet(p.RecipientDomains)
+	p.domains = NewDomainSet(p.RecipientDomains)
 	return errors.Join(errs...)
 }
 

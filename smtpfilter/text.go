@@ -22,26 +22,20 @@ const maxListText = 200
 // 4.7.1 for Defer (RFC 3463: X.7.1, delivery not authorized). If it does not fit into a reply
 // line, the reason is cut, then the forwarder's address is omitted, then the sender cut. It is the zero Reply for other actions.
 //
+// A finding may count for some recipients only, because of whom the message is refused for all. The
+// reply names these, as far as they fit, and says what to do. Nil means that it counts for all.
+//
 // If the lists could not be asked, it is 451 4.3.0 (RFC 3463: X.3.0, other or undefined mail
 // system status) without the sender.
-func (p *Policy) Refusal(f verdict.Finding, id string) wire.Reply { return p.refusal(&f, id, "") }
-
-// RefusalForSome returns the reply that refuses a message for all its recipients because of a
-// finding that counts for some of them only. It names these, as far as they fit, and says what
-// to do.
-func (p *Policy) RefusalForSome(f verdict.Finding, id string, recipients []string) wire.Reply {
-	return p.refusalForSome(&f, id, recipients)
-}
-
-func (p *Policy) refusalForSome(f *verdict.Finding, id string, recipients []string) wire.Reply {
+func (p *Policy) Refusal(f *verdict.Finding, id string, only ...string) wire.Reply {
 	const advice = ", send it to the others alone"
-	if noAnswer(f) {
+	if noAnswer(f) || only == nil {
 		return p.refusal(f, id, "")
 	}
 	who := "; not for some of the recipients"
-	if len(recipients) > 0 {
-		named := "; not for <" + PublicText(recipients[0]) + ">"
-		if n := len(recipients) - 1; n > 0 {
+	if len(only) > 0 {
+		named := "; not for <" + PublicText(only[0]) + ">"
+		if n := len(only) - 1; n > 0 {
 			named += " and " + strconv.Itoa(n) + " more"
 		}
 		if len(named) <= maxListText {

@@ -28,7 +28,7 @@ func TestRefusalFits(t *testing.T) {
 		p := Policy{Contact: tt.contact}
 		f := verdict.Finding{Address: tt.sender, Verdict: verdict.Verdict{Action: verdict.Reject, Match: verdict.Match{
 			List: "blocked", Reason: tt.reason, PublicReason: true, Sender: tt.wrapped}}}
-		reply := p.Refusal(f, "ID0123456789")
+		reply := p.Refusal(&f, "ID0123456789")
 		bytes := reply.Append(nil)
 		if len(bytes) > wire.MaxReplyLine || len(reply.Lines) != 1 {
 			t.Errorf("%.20q, %.20q: %d bytes, %d lines", tt.sender, tt.reason, len(bytes), len(reply.Lines))
@@ -76,7 +76,7 @@ func TestByWayOf(t *testing.T) {
 		"nothing to see, {id}": "550 5.7.1 nothing to see, I",
 	} {
 		p := Policy{RejectText: template}
-		if got := p.Refusal(f, "I").String(); got != want {
+		if got := p.Refusal(&f, "I").String(); got != want {
 			t.Errorf("%q:\n got %s\nwant %s", template, got, want)
 		}
 	}

@@ -90,22 +90,23 @@ const maxTags = 10
 // TagField is the name of the field that tags a message from a listed sender.
 const TagField = "X-Spamgate"
 
-// Tags returns the contents of a message's tag fields, each once, that of the reverse-path
-// first.
-func Tags(envelope verdict.Finding, header []verdict.Finding) []string {
-	tags := addTag(nil, &envelope.Verdict)
-	for i := range header {
-		tags = addTag(tags, &header[i].Verdict)
+// Tags returns the content of a message's tag field because of one sender, if it has one.
+func Tags(v *verdict.Verdict) []string { return addTag(nil, v) }
+
+// addTag adds the tag of a verdict to those of a message, if it asks for one.
+func addTag(tags []string, v *verdict.Verdict) []string {
+	if v.Action == verdict.Tag {
+		return putTag(tags, v)
 	}
 	return tags
 }
 
-// addTag adds the tag of a verdict to those of a message, if it asks for one that is new.
-func addTag(tags []string, v *verdict.Verdict) []string {
-	if v.Action != verdict.Tag || len(tags) == maxTags {
+// putTag adds the tag of a verdict, whatever its action, if it is new.
+func putTag(tags []string, v *verdict.Verdict) []string {
+	if len(tags) == maxTags {
 		return tags
 	}
-	if tag := tagOf(v); !slices.Contains(tags, tag) {
+	if tag := TagOf(v); !slices.Contains(tags, tag) {
 		tags = append(tags, tag)
 	}
 	return tags
@@ -114,11 +115,9 @@ func addTag(tags []string, v *verdict.Verdict) []string {
 // proofPending ends the tag of a sender who may yet be proven.
 const proofPending = "; proof=pending"
 
-// TagOf returns the content of a tag field because of a finding, whatever its action. It says so
+// TagOf returns the content of a tag field because of a verdict, whatever its action. It says so
 // if a proof, which comes with the rest of the message, may yet clear the sender.
-func TagOf(f verdict.Finding) string { return tagOf(&f.Verdict) }
-
-func tagOf(v *verdict.Verdict) string {
+func TagOf(v *verdict.Verdict) string {
 	tag := tagValue(&v.Match)
 	if v.Pending {
 		tag += proofPending

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"spamgate/blocklist/verdict"
 	"spamgate/smtpfilter/nexthop"
 	"spamgate/smtpfilter/partial"
 	"spamgate/smtpfilter/wire"
@@ -20,14 +19,9 @@ type transaction struct {
 	from     wire.Path
 	params   []string
 	utf8     bool
-	exempt   string          // why the client is exempt from the lists: "client", "authenticated"
-	judge    verdict.Judge   // nil for an exempt client
-	message  verdict.Message // for the judge
-	classes  Classes         // of the recipients
-	first    [1]*Class       // see used
-	decided  Conclusion      // at the end of the header, and again at that of the message
-	tags     []string        // what the tag fields hold that the next hop has
-	observed []place         // of the entries that only monitor, as far as they were logged
+	tags     []string // what the tag fields hold that the next hop has
+
+	Judgement
 
 	next      nexthop.Transaction // begun with MAIL, connects at the first recipient
 	accepted  []recipient         // by the next hop
@@ -56,77 +50,20 @@ type recipient struct {
 // bits.
 func newID() string { return rand.Text()[:12] }
 
-// used returns the classes of recipients, each once, until the next call.
-func (t *transaction) used(of ...[]recipient) []*Class {
-	classes := t.first[:0]
-	var seen map[*Class]bool // mostly there is one class
-	for _, recipients := range of {
-		for _, r := range recipients {
-			switch {
-			case len(classes) > 0 && r.class == classes[len(classes)-1] || seen[r.class]:
-				continue
-			case len(classes) == 1:
-				seen = map[*Class]bool{classes[0]: true}
-			}
-			classes = append(classes, r.class)
-			if seen != nil {
-				seen[r.class] = true
-			}
-		}
-	}
-	return classes
-}
-
-// refusing returns the recipients for whom the message is refused; if there is none, those for
-// whom it is discarded.
+// refusing returns the recipients for whom a message is refused that others take.
 func (t *transaction) refusing() []wire.Path {
-	for _, least := range []verdict.Action{verdict.Defer, verdict.Discard} {
-		paths := t.recipientsWith(func(i int) bool { return t.accepted[i].class.deciding().Verdict.Action >= least })
-		if len(paths) > 0 {
-			return paths
+	refuses := t.Refusing()
+	return t.recipientsWith(func(i int) bool { return refuses(t.accepted[i].class) })
+}
+
+// drop moves the recipients for whom the message is dropped to the discarded ones.
+func (t *transaction) drop() {
+	t.accepted = slices.DeleteFunc(t.accepted, func(r recipient) bool {
+		if r.class.Dropped {
+			t.discarded = append(t.discarded, r)
 		}
-	}
-	return nil
-}
-
-// shown returns the finding that a line about an accepted message shows, what was done because
-// of it, and why a listed sender passed.
-func (t *transaction) shown() (f *verdict.Finding, action verdict.Action, exempt string) {
-	var all, pass []*verdict.Finding
-	refusing := &noFinding
-	for _, class := range t.used(t.accepted) {
-		all = append(all, class.findings()...)
-		switch of := class.deciding(); {
-		case of.Verdict.Action < verdict.Defer:
-			pass = append(pass, of)
-		case of.Verdict.Action > refusing.Verdict.Action:
-			refusing = of
-		}
-	}
-	strictest, passing := strictestOf(all), strictestOf(pass)
-	switch {
-	case refusing.Verdict.Action > verdict.Accept: // and others are not, so that the message has a tag
-		return refusing, verdict.Tag, t.exempt
-	case passing.Verdict.Action > verdict.Accept: // not what discards it for others
-		return passing, passing.Verdict.Action, t.exempt
-	case strictest.Verdict.Action > verdict.Tag:
-		return strictest, verdict.Accept, "recipient" // the sender is listed, but every recipient is exempt
-	default:
-		return strictest, verdict.Accept, t.exempt
-	}
-}
-
-// strictestOf returns the strictest of findings, see [verdict.Strictest]. It must not be changed.
-func strictestOf(findings []*verdict.Finding) *verdict.Finding {
-	if f := verdict.Deciding(findings, false); f != nil {
-		return f
-	}
-	return &noFinding
-}
-
-// onlyExempt reports whether every recipient is reachable by every sender.
-func (t *transaction) onlyExempt() bool {
-	return !slices.ContainsFunc(t.used(t.accepted, t.discarded), func(c *Class) bool { return !c.Exempt })
+		return r.class.Dropped
+	})
 }
 
 // recipients returns all recipients that the client received 250 for.
@@ -134,11 +71,14 @@ func (t *transaction) recipients() []wire.Path {
 	return append(t.recipientsWith(func(int) bool { return true }), paths(t.discarded)...)
 }
 
-// texts returns paths as texts.
+// texts returns paths as texts, nil for nil.
 func texts(paths []wire.Path) []string {
-	var texts []string
-	for _, p := range paths {
-		texts = append(texts, p.String())
+	if paths == nil {
+		return nil
+	}
+	texts := make([]string, len(paths))
+	for i, p := range paths {
+		texts[i] = p.String()
 	}
 	return texts
 }

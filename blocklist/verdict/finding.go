@@ -21,13 +21,9 @@ type Finding struct {
 // then, of no list.
 func (f Finding) NoAnswer() bool { return errors.Is(f.Err, ErrNoAnswer) }
 
-// Strictest returns the finding whose action decides: the strictest, the first
-// of those alike. If nothing asks for an action it is the first finding that
-// an entry matched, else the zero Finding.
-func Strictest(findings []Finding) Finding { return Decide(findings, false) }
-
-// Decide returns the finding that decides for recipients that are all reachable by every
-// sender (exempt) or not. For exempt recipients nothing stricter than Tag counts.
+// Decide returns the finding whose action decides: the strictest, the first of those alike. If
+// nothing asks for an action it is the first finding that an entry matched, else the zero Finding.
+// For recipients that are all reachable by every sender (exempt) nothing stricter than Tag counts.
 func Decide(findings []Finding, exempt bool) Finding {
 	all := make([]*Finding, len(findings))
 	for i := range findings {

@@ -33,7 +33,7 @@ func BenchmarkHostileHeaders(b *testing.B) {
 			for b.Loop() {
 				s := costPolicy.ReadHeader(section, []string{"mx.example.org"})
 				calls = 0
-				for range costPolicy.JudgeHeader(context.Background(), j, &verdict.Message{}, s, verdict.For{}) {
+				for range costPolicy.JudgeHeader(context.Background(), j, &verdict.Message{}, s, &verdict.For{}) {
 					calls++
 				}
 			}

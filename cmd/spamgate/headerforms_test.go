@@ -4,7 +4,6 @@ import (
 	"context"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -114,8 +113,11 @@ func TestHeaderForms(t *testing.T) {
 			c.kind = blocklist.KindSized
 			p := smtpfilter.Policy{HeaderFields: []string{"From", "Sender"}, RecipientDomains: []string{"example.org", ".sub.example"}}
 			j := judge.New(formLists(t, c).Only(nil))
-			findings := slices.Collect(p.JudgeHeader(context.Background(), j, &verdict.Message{}, p.ReadHeader([]byte(c.header+"\r\n"), []string{"mx.greeting.example"}), verdict.For{}))
-			decided := verdict.Strictest(findings)
+			var findings []verdict.Finding
+			for f := range p.JudgeHeader(context.Background(), j, &verdict.Message{}, p.ReadHeader([]byte(c.header+"\r\n"), []string{"mx.greeting.example"}), &verdict.For{}) {
+				findings = append(findings, *f)
+			}
+			decided := verdict.Decide(findings, false)
 			got := ""
 			if decided.Verdict.Action == verdict.Reject {
 				got = decided.Address

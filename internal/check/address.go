@@ -30,29 +30,19 @@ type addressResult struct {
 	Doors []doorResult `json:"doors,omitempty"` // of addresses that are named
 }
 
-// judgeAddress judges an address as envelope sender and in the header, for recipients who have
-// no say.
-func (k *session) judgeAddress(ctx context.Context, address string) (envelope, header verdict.Finding) {
-	m, j := k.facts(reversePath(address)), k.newJudge()
-	if k.exemptClient() {
-		return noFinding(verdict.EnvelopeIdentity, m.ReversePath), noFinding("header", m.ReversePath)
+// judgeInHeader judges the envelope sender of a message as if it were in the header.
+func (k *session) judgeInHeader(ctx context.Context, m *judgedMessage, class *smtpfilter.Class) verdict.Finding {
+	f := noFinding("header", m.Message.ReversePath)
+	switch {
+	case m.Judge == nil:
+		return f
+	case k.alike && len(k.recipients) == 0:
+		f.Verdict = class.Envelope.Verdict
+	case class.Envelope.Err == nil && f.Address != "":
+		f.Verdict, f.Err = m.Judge.Judge(ctx, &m.Message, verdict.Query{Stage: verdict.Header, Address: f.Address, For: class.For})
 	}
-	envelope = k.policy.JudgeEnvelope(ctx, j, &m, verdict.For{})
-	if k.alike {
-		header = noFinding("header", m.ReversePath)
-		header.Verdict = envelope.Verdict
-		return envelope, header
-	}
-	return envelope, k.judgeInHeader(ctx, j, &m, &smtpfilter.Class{Envelope: envelope})
-}
-
-// judgeInHeader judges the envelope sender as if it were in the header.
-func (k *session) judgeInHeader(ctx context.Context, j verdict.Judge, m *verdict.Message, class *smtpfilter.Class) verdict.Finding {
-	f := noFinding("header", m.ReversePath)
-	if class.Envelope.Err == nil && m.ReversePath != "" {
-		f.Verdict, f.Err = j.Judge(ctx, m, verdict.Query{Stage: verdict.Header, Address: m.ReversePath, For: class.For})
-	}
-	return class.Applied(f)
+	class.Apply(&f)
+	return f
 }
 
 // reversePath returns an address without brackets.
@@ -71,43 +61,26 @@ func noFinding(identity, address string) verdict.Finding {
 // judgeForEach judges an address for the recipients, by what counts for them. In a group the
 // finding about the header is the only one. The conclusion is about a message to all of them
 // with the address in its header.
-func (k *session) judgeForEach(ctx context.Context, address string) ([]*group, smtpfilter.Conclusion) {
-	if len(k.recipients) == 0 {
-		envelope, header := k.judgeAddress(ctx, address)
-		if k.asked.InHeader {
-			envelope = noFinding(verdict.EnvelopeIdentity, envelope.Address)
-		}
-		g := &group{class: &smtpfilter.Class{Envelope: envelope}, header: []verdict.Finding{header}}
-		return []*group{g}, smtpfilter.Conclusion{}
-	}
-	m, j := k.facts(reversePath(address)), k.newJudge()
-	if k.exemptClient() {
-		j = nil
-	}
-	var classes, headers smtpfilter.Classes
-	classes.Begin(ctx, &k.policy, j, &m)
-	headers.Begin(ctx, &k.policy, nil, &m)
-	groups := groupsOf(ctx, &classes, k.recipients)
+func (k *session) judgeForEach(ctx context.Context, address string) ([]*group, *smtpfilter.Conclusion) {
+	m := &judgedMessage{messageIn: messageIn{judged: true}}
+	m.Policy, m.Message = &k.policy, k.facts(reversePath(address))
+	m.begin(ctx, k.newJudge, false, k.recipients)
 	var only []*smtpfilter.Class // with the header alone
-	for _, g := range groups {
-		if j == nil {
-			g.header = []verdict.Finding{noFinding("header", m.ReversePath)}
-		} else {
-			g.header = []verdict.Finding{k.judgeInHeader(ctx, j, &m, g.class)}
-		}
+	for _, g := range m.groups {
+		g.header = []verdict.Finding{k.judgeInHeader(ctx, m, g.class)}
 		if k.asked.InHeader {
-			g.class.Envelope = noFinding(verdict.EnvelopeIdentity, m.ReversePath)
+			g.class.Envelope = noFinding(verdict.EnvelopeIdentity, m.Message.ReversePath)
 		}
 		only = append(only, &smtpfilter.Class{Rule: g.class.Rule, Exempt: g.class.Exempt, Header: g.header})
 	}
-	return groups, headers.Decide(only)
+	return m.groups, m.For(only...)
 }
 
 // result judges an address for recipients who have no say.
 func (k *session) result(ctx context.Context, address string) (addressResult, verdict.Finding, verdict.Finding) {
-	envelope, header := k.judgeAddress(ctx, address)
-	r := k.newResult(address, envelope, header)
-	return r, envelope, header
+	groups, _ := k.judgeForEach(ctx, address)
+	envelope, header := groups[0].class.Envelope, groups[0].header[0]
+	return k.newResult(address, envelope, header), envelope, header
 }
 
 // newResult returns the output for an address with these findings.
@@ -133,9 +106,9 @@ func unnamed(f verdict.Finding) *finding {
 type named struct {
 	addressResult
 	groups []*group
-	toAll  smtpfilter.Conclusion // of a message with the address in its header
-	lists  verdict.Action        // of the lists, for the recipients
-	doors  verdict.Action        // the strictest of the doors
+	toAll  *smtpfilter.Conclusion // of a message with the address in its header
+	lists  verdict.Action         // of the lists, for the recipients
+	doors  verdict.Action         // the strictest of the doors
 }
 
 // resultOfNamed judges an address, as the doors do, too.
@@ -150,7 +123,7 @@ func (k *session) resultOfNamed(ctx context.Context, address string) (r named, e
 		decided := verdict.Decide([]verdict.Finding{g.class.Envelope, g.header[0]}, g.class.Exempt)
 		r.lists = max(r.lists, decided.Verdict.Action)
 		if g.recipients != nil {
-			shown := k.show(g, decided)
+			shown := k.show(g, &decided)
 			shown.Envelope, shown.Header = unnamed(g.class.Envelope), unnamed(g.header[0])
 			r.ToEach = append(r.ToEach, shown)
 		}
@@ -230,7 +203,7 @@ func (k *session) printBoth(address string, g *group) {
 
 // printToAll prints what becomes of a message to all recipients with the address in its header,
 // if it is not the same for each of them.
-func (k *session) printToAll(c smtpfilter.Conclusion) {
+func (k *session) printToAll(c *smtpfilter.Conclusion) {
 	switch {
 	case c.Mixed:
 		term.PrintWrapped(k.out, "in the header of a message to all: ", `refused for all (mixed_headers = "refuse")`)

@@ -56,6 +56,12 @@ func (n *answers) Result(ctx context.Context, list, domain string) blocklist.Ans
 // asks reports whether the session asks lists in DNS.
 func (k *session) asks() bool { return k.dns != nil && k.judge.View().Asks(verdict.AllStages) }
 
+// lists returns the Judge of a message, which asks or knows more than that of the lists.
+type lists func() verdict.Judge
+
+// Judge implements verdict.Checker.
+func (l lists) Judge() verdict.Judge { return l() }
+
 // newJudge returns the Judge for an address or a message.
 func (k *session) newJudge() verdict.Judge {
 	k.answers = nil

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"spamgate/blocklist"
@@ -83,15 +84,11 @@ func (k *session) doorsOn(ctx context.Context, address string) (all []doorResult
 		}
 		worst = max(worst, d.answerEnvelope(&r, groups))
 		if d.door.Table == config.TableMilter && first.class.Envelope.Address != "" {
-			header := verdict.Decide(first.header, first.class.Exempt)
-			if len(d.recipients) > 0 {
-				header = toAll.Finding
-			}
-			r.Header = d.says(header, toAll.Tags)
+			r.Header = d.says(toAll.Finding, toAll.Tags)
 			if toAll.Mixed {
-				r.Header = d.policy.RefusalForSome(header, "ID", refusing(groups)).String()
+				r.Header = d.policy.Refusal(toAll.Finding, "ID", refusing(groups)...).String()
 			}
-			worst = max(worst, d.does(header))
+			worst = max(worst, d.does(toAll.Finding))
 		}
 		all = append(all, r)
 	}
@@ -131,17 +128,17 @@ func (d doorSession) answerEnvelope(r *doorResult, groups []*group) (worst verdi
 // atRCPT returns the finding that the door answers about the envelope sender. While a proof is
 // pending it lets the message pass: a milter decides at its end, and a policy service does not
 // see it.
-func (d doorSession) atRCPT(g *group) verdict.Finding {
+func (d doorSession) atRCPT(g *group) *verdict.Finding {
 	f := verdict.Decide([]verdict.Finding{g.class.Envelope}, g.class.Exempt)
 	if f.Verdict.Proved != nil {
 		f.Verdict = *f.Verdict.Proved
 	}
-	return f
+	return &f
 }
 
 // does returns what the door does because of a finding. A policy service cannot discard a
 // message, and tags it.
-func (d doorSession) does(f verdict.Finding) verdict.Action {
+func (d doorSession) does(f *verdict.Finding) verdict.Action {
 	if d.door.Table == config.TablePolicyService && f.Verdict.Action == verdict.Discard {
 		return verdict.Tag
 	}
@@ -164,13 +161,13 @@ func (k *session) doorsOnMessage(ctx context.Context, in messageIn) (all []doorR
 		if in.judged {
 			worst = max(worst, d.answerEnvelope(&r, m.groups))
 		}
-		if milter && len(m.accepted) > 0 {
+		if milter && slices.ContainsFunc(m.groups, func(g *group) bool { return !g.refused }) {
 			r.Header = d.says(m.end.Finding, m.end.Tags)
 			does := d.does(m.end.Finding)
 			if refused := m.refusalOf(m.groups...); !refused.IsZero() {
 				r.Header, does = refused.String(), verdict.Reject
 			} else if m.end.Mixed {
-				r.Header = d.policy.RefusalForSome(m.end.Finding, "ID", m.refusing()).String()
+				r.Header = d.policy.Refusal(m.end.Finding, "ID", m.only()...).String()
 			}
 			worst = max(worst, does)
 		}
@@ -181,13 +178,10 @@ func (k *session) doorsOnMessage(ctx context.Context, in messageIn) (all []doorR
 
 // says returns the door's answer because of a finding, and with the tags that the message has
 // if it is not refused.
-func (d doorSession) says(f verdict.Finding, tags []string) string {
-	if tags == nil {
-		tags = smtpfilter.Tags(f, nil)
-	}
-	a := door.Answer{Reply: d.policy.Refusal(f, "ID"), Action: f.Verdict.Action, Tags: tags}
-	if a.Action == verdict.Discard {
-		a.DiscardTag = smtpfilter.TagOf(f)
+func (d doorSession) says(f *verdict.Finding, tags []string) string {
+	a := door.NewAnswer(&d.policy, f, "ID")
+	if tags != nil {
+		a.Tags = tags
 	}
 	switch {
 	case d.door.Table == config.TablePolicyService:

@@ -160,7 +160,7 @@ func standing(m verdict.Match) string {
 }
 
 // describeSender returns the sender of a finding, and where it stands.
-func describeSender(f verdict.Finding) string {
+func describeSender(f *verdict.Finding) string {
 	address := cmp.Or(f.Address, nullSender)
 	if f.Identity != verdict.EnvelopeIdentity {
 		address += " in the header"

@@ -94,20 +94,45 @@ func (k *session) readMessage(ctx context.Context, message io.Reader, q MessageQ
 // judgedMessage is a message with what was found about it.
 type judgedMessage struct {
 	messageIn
-	facts      verdict.Message
-	classes    smtpfilter.Classes
+	smtpfilter.Judgement
 	groups     []*group
-	accepted   []*group // those whose RCPT is not refused
 	headerSeen bool
 	end        smtpfilter.Conclusion
-	decided    verdict.Finding // the finding that decides, see decide
-	worst      verdict.Action  // what becomes of the message, the strictest for any recipient
-	ahead      bool            // the tags of end are written before the signatures are verified
-	empty      []string        // fields without an address
-	policy     *smtpfilter.Policy
+	decided    *verdict.Finding // the finding that decides, see decide
+	worst      verdict.Action   // what becomes of the message, the strictest for any recipient
+	ahead      bool             // the tags of end are written before the signatures are verified
+	empty      []string         // fields without an address
+	broken     wire.Reply       // the refusal for its form, whoever the recipients are
+	listsOnly  bool             // its form does not count: doors decide, and the session says what the lists say
+}
 
-	broken wire.Reply              // the refusal for its form, whoever the recipients are
-	fault  *smtpfilter.HeaderFault // of its header, unless all recipients are exempt
+// begin judges the envelope for the recipients, by what counts for them; without recipients for those
+// who have no say.
+func (m *judgedMessage) begin(ctx context.Context, lists lists, authenticated bool, recipients []verdict.Recipient) {
+	m.Begin(ctx, lists, authenticated)
+	if len(recipients) == 0 {
+		m.add(m.Plain(), verdict.Recipient{})
+	}
+	for _, r := range recipients {
+		g := m.add(m.Recipient(r), r)
+		g.recipients = append(g.recipients, r.Path)
+	}
+}
+
+// add adds a recipient to the group of its class.
+func (m *judgedMessage) add(class *smtpfilter.Class, r verdict.Recipient) *group {
+	if !m.judged {
+		class.Envelope = verdict.Finding{Identity: verdict.EnvelopeIdentity}
+	}
+	i := slices.IndexFunc(m.groups, func(g *group) bool { return g.class == class })
+	if i < 0 {
+		i = len(m.groups)
+		m.groups = append(m.groups, &group{class: class, refused: class.AtRCPT().Verdict.Action >= verdict.Defer})
+	}
+	if !m.groups[i].refused {
+		m.Take(r, class)
+	}
+	return m.groups[i]
 }
 
 // brokenReply returns the refusal of a message that nobody gets for its form. A mail server that
@@ -124,74 +149,44 @@ func (k *session) brokenReply(in messageIn) wire.Reply {
 
 // refusalOf returns the refusal for its form that a message to some of the groups gets.
 func (m *judgedMessage) refusalOf(groups ...*group) wire.Reply {
-	accepts := func(g *group) bool { return slices.Contains(m.accepted, g) }
-	judges := func(g *group) bool { return accepts(g) && m.policy.JudgesHeader(g.class.Envelope) }
-	strict := func(g *group) bool { return accepts(g) && !g.class.Exempt }
-	switch {
-	case !slices.ContainsFunc(groups, accepts): // RCPT is refused, and nothing follows
+	var used []*smtpfilter.Class
+	for _, g := range groups {
+		if !g.refused {
+			used = append(used, g.class)
+		}
+	}
+	switch fault := m.Fault(used...); {
+	case used == nil, m.listsOnly: // RCPT is refused, and nothing follows
 	case !m.broken.IsZero():
 		return m.broken
-	case m.fault != nil && slices.ContainsFunc(groups, judges) && slices.ContainsFunc(groups, strict):
-		return m.fault.Reply("ID")
+	case fault != nil:
+		return fault.Reply("ID")
 	}
 	return wire.Reply{}
 }
 
 // judgeMessage judges a message as far as a door sees it: the header is known or not.
 func (k *session) judgeMessage(ctx context.Context, in messageIn, header bool) (*judgedMessage, error) {
-	m := &judgedMessage{messageIn: in, facts: k.facts(in.from)}
-	j, policy := k.newJudge(), k.policy
-	if k.exemptClient() {
-		j = nil
-	}
-	if !in.judged {
-		policy.CheckBounces = true // else the header would be that of a bounce
-	}
-	m.classes.Begin(ctx, &policy, j, &m.facts)
-	m.groups = groupsOf(ctx, &m.classes, k.recipients)
+	policy := k.policy
+	policy.CheckBounces = policy.CheckBounces || !in.judged // else the header would be that of a bounce
+	m := &judgedMessage{messageIn: in, Judgement: smtpfilter.Judgement{Policy: &policy, Message: k.facts(in.from)}}
+	m.begin(ctx, k.newJudge, false, k.recipients)
 	for _, g := range m.groups {
-		if !in.judged {
-			g.class.Envelope = verdict.Finding{Identity: verdict.EnvelopeIdentity}
-		}
-		if err := g.class.Envelope.Err; err != nil {
-			if !g.class.Envelope.NoAnswer() {
-				return nil, fmt.Errorf("%s %q is not an address: %w", k.argument("from"), in.from, err)
-			}
-			return nil, fmt.Errorf("envelope %s: %w", in.from, err)
-		}
-		if !refusesRecipient(g.class) {
-			m.accepted = append(m.accepted, g)
+		switch f := &g.class.Envelope; {
+		case f.NoAnswer():
+			return nil, fmt.Errorf("envelope %s: %w", in.from, f.Err)
+		case f.Err != nil:
+			return nil, fmt.Errorf("%s %q is not an address: %w", k.argument("from"), in.from, f.Err)
 		}
 	}
-	m.policy = &policy
 	if header {
 		m.broken = k.brokenReply(in)
-	}
-	if header && j != nil {
-		if err := k.judgeHeader(ctx, m, j, &policy); err != nil {
+		if err := k.judgeHeader(ctx, m); err != nil {
 			return nil, err
 		}
 	}
-	if m.ahead {
-		m.decideWhole()
-	} else {
-		m.end = m.classes.Decide(classesOf(m.accepted))
-	}
+	m.end = *m.Decide()
 	return m, nil
-}
-
-// decideWhole decides about a message whose tags a listener has written before it knew whether
-// the senders are proven.
-func (m *judgedMessage) decideWhole() {
-	tags, used := m.end.Tags, classesOf(m.accepted)
-	if m.end = m.classes.Decide(used); m.end.Refuses() {
-		return
-	}
-	if kept := slices.DeleteFunc(used, (*smtpfilter.Class).Dropped); len(kept) > 0 {
-		pending := m.end.Pending
-		m.end = m.classes.DecideWhole(kept, tags)
-		m.end.Pending = pending
-	}
 }
 
 // exemptClient reports whether the senders of the client of --client are not judged.
@@ -199,68 +194,53 @@ func (k *session) exemptClient() bool {
 	return k.asked.Client.IsValid() && k.policy.ExemptClient(k.asked.Client)
 }
 
-// refusesRecipient reports whether RCPT is refused. One that a proof may save waits for it.
-func refusesRecipient(class *smtpfilter.Class) bool {
-	f := verdict.Decide([]verdict.Finding{class.Envelope}, class.Exempt)
-	return f.Verdict.Action >= verdict.Defer && !f.Verdict.Pending
-}
-
-// judgeHeader judges the senders in the header, and decides with the proofs.
-func (k *session) judgeHeader(ctx context.Context, m *judgedMessage, j verdict.Judge, policy *smtpfilter.Policy) error {
-	used := classesOf(m.accepted)
-	m.classes.ReadSignatures(ctx, m.section, used)
-	senders := policy.ReadHeader(m.section, m.nextHop)
-	m.classes.JudgeHeader(ctx, senders, used)
-	if m.fault = senders.Fault(); m.fault == nil {
-		m.empty = senders.FieldsWithoutAddress()
+// judgeHeader judges the senders in the header, as far as the end of the message with its signatures.
+func (k *session) judgeHeader(ctx context.Context, m *judgedMessage) error {
+	names := func() []string { return m.nextHop }
+	m.Header(m.section, names, new(smtpfilter.HeaderFindings))
+	if m.Decide().Pending && !k.byDoors {
+		m.ahead = true
+		m.Ahead()
 	}
-	if m.end = m.classes.Decide(used); m.end.Pending && !k.byDoors {
-		kept := slices.DeleteFunc(used, (*smtpfilter.Class).Dropped)
-		m.ahead, m.end.Tags = true, m.classes.TagsAhead(kept)
-	}
-	used = classesOf(m.accepted)
 	if k.showsProofs() && !k.asked.Offline {
-		m.classes.Finish(ctx, m.signatures, used)
+		m.Finish(m.signatures)
 	}
 	for _, g := range m.groups {
-		if !policy.JudgesHeader(g.class.Envelope) {
+		if !m.JudgesHeader(g.class) {
 			continue
 		}
-		senders := policy.ReadHeader(m.section, m.nextHop)
-		for f := range policy.JudgeHeader(ctx, j, &m.facts, senders, g.class.For) {
+		senders := m.Policy.ReadHeader(m.section, m.nextHop)
+		for f := range m.Policy.JudgeHeader(ctx, m.Judge, &m.Message, senders, &g.class.For) {
 			if f.NoAnswer() {
 				return fmt.Errorf("%s %s: %w", f.Identity, f.Address, f.Err)
 			}
-			g.header = append(g.header, g.class.Applied(f))
+			g.class.Apply(f)
+			g.header = append(g.header, *f)
+		}
+		if senders.Fault() == nil {
+			m.empty = senders.FieldsWithoutAddress()
 		}
 	}
 	return nil
 }
 
-// decide sets what becomes of the message, and the finding that decides.
+// decide sets what becomes of the message, and the finding that decides: the refusal of a recipient is
+// as strict as any.
 func (m *judgedMessage) decide() {
-	decided := m.end.Finding
-	if len(m.accepted) < len(m.groups) { // the refusal of a recipient is as strict as any
-		for _, g := range m.groups {
-			if f := m.outcome(g); !slices.Contains(m.accepted, g) && f.Verdict.Action > decided.Verdict.Action {
-				decided = f
-			}
+	m.decided = m.end.Finding
+	for _, g := range m.groups {
+		if f := m.outcome(g); g.refused && f.Verdict.Action > m.decided.Verdict.Action {
+			m.decided = f
 		}
 	}
-	m.worst = decided.Verdict.Action
+	m.worst = m.decided.Verdict.Action
 	if len(m.end.Tags) > 0 {
 		m.worst = max(m.worst, verdict.Tag)
 	}
-	m.decided = decided
 }
 
 // outcome returns the finding that decides for a group whose recipients are the only ones.
-func (m *judgedMessage) outcome(g *group) verdict.Finding {
-	if !slices.Contains(m.accepted, g) {
-		return verdict.Decide([]verdict.Finding{g.class.Envelope}, g.class.Exempt)
-	}
-	return m.classes.Decide([]*smtpfilter.Class{g.class}).Finding
-}
+func (m *judgedMessage) outcome(g *group) *verdict.Finding { return m.For(g.class).Finding }
 
 // findings returns the findings for a group, that about the envelope sender first.
 func (m *judgedMessage) findings(g *group) (all []verdict.Finding) {
@@ -281,17 +261,25 @@ func (k *session) resultOfMessage(ctx context.Context, in messageIn) (messageRes
 		r.Findings = append(r.Findings, newFinding(f))
 	}
 	m.decide()
-	if r.Reply = k.replyTo(m, m.decided); !k.refusalOf(m, m.groups...).IsZero() {
-		m.worst, m.end, m.decided = verdict.Reject, smtpfilter.Conclusion{}, verdict.Finding{} // no sender decides
-		m.end.Finding.Verdict.Action = verdict.Reject
+	m.listsOnly = k.byDoors
+	refusal := m.refusalOf(m.groups...)
+	switch {
+	case !refusal.IsZero(): // no sender decides
+		m.worst, m.decided = verdict.Reject, new(verdict.Finding)
+		m.end = smtpfilter.Conclusion{Finding: &verdict.Finding{Verdict: verdict.Verdict{Action: verdict.Reject}}}
+	case m.end.Mixed:
+		refusal = k.policy.Refusal(m.end.Finding, "ID", m.refusing()...)
+	default:
+		refusal = k.policy.Refusal(m.decided, "ID")
 	}
+	r.Reply = refusal.String()
 	r.Action, r.Mixed = m.worst.String(), m.end.Mixed
 	r.Pending, r.NotAsked = m.end.Pending, k.unasked
 	if !m.end.Refuses() {
 		r.Tags = m.end.Tags
 	}
 	if !m.decided.Verdict.Match.IsZero() {
-		d := newFinding(m.decided)
+		d := newFinding(*m.decided)
 		r.Decided = &d
 	}
 	for _, g := range m.groups {
@@ -299,42 +287,30 @@ func (k *session) resultOfMessage(ctx context.Context, in messageIn) (messageRes
 			continue
 		}
 		shown := k.show(g, m.outcome(g))
-		if reply := k.refusalOf(m, g); !reply.IsZero() {
+		if reply := m.refusalOf(g); !reply.IsZero() {
 			shown.Action, shown.Decided, shown.Reply = verdict.Reject, nil, reply.String()
 		}
 		r.ToEach = append(r.ToEach, shown)
 	}
 	if k.showsProofs() {
-		r.Proofs = k.describeProofs(ctx, in, &m.facts, m.findings(m.groups[0]))
+		r.Proofs = k.describeProofs(ctx, in, &m.Message, m.findings(m.groups[0]))
 	}
 	return r, m, nil
 }
 
-// refusalOf returns what refusalOf of the message does, at a listener. If doors decide, the session
-// says what the lists say.
-func (k *session) refusalOf(m *judgedMessage, groups ...*group) wire.Reply {
-	if k.byDoors {
-		return wire.Reply{}
+// only returns the recipients who refuse a message that others take, if it is refused for all.
+func (m *judgedMessage) only() []string {
+	if m.end.Mixed {
+		return m.refusing()
 	}
-	return m.refusalOf(groups...)
+	return nil
 }
 
-// replyTo returns the reply to a message that is refused for its form, or that a finding refuses
-// for all its recipients, or to the recipients that it refuses.
-func (k *session) replyTo(m *judgedMessage, decided verdict.Finding) string {
-	if refused := k.refusalOf(m, m.groups...); !refused.IsZero() {
-		return refused.String()
-	}
-	if !m.end.Mixed {
-		return k.policy.Refusal(decided, "ID").String()
-	}
-	return k.policy.RefusalForSome(m.end.Finding, "ID", m.refusing()).String()
-}
-
-// refusing returns the accepted recipients who do not want the message.
+// refusing returns the recipients who refuse a message that others take.
 func (m *judgedMessage) refusing() (all []string) {
-	for _, g := range m.accepted {
-		if f := m.outcome(g); f.Verdict.Action >= verdict.Defer {
+	refuses := m.Refusing()
+	for _, g := range m.groups {
+		if !g.refused && refuses(g.class) {
 			all = append(all, g.recipients...)
 		}
 	}
@@ -364,7 +340,7 @@ func (k *session) printMessage(headline string, r messageResult, m *judgedMessag
 	}
 	for _, g := range m.groups {
 		action := m.outcome(g).Verdict.Action
-		if !k.refusalOf(m, g).IsZero() {
+		if !m.refusalOf(g).IsZero() {
 			action = verdict.Reject
 		}
 		k.printGroup(g, action.String())
@@ -381,12 +357,13 @@ func (k *session) printMessage(headline string, r messageResult, m *judgedMessag
 // not because of its header.
 func (k *session) printMixed(m *judgedMessage) {
 	refusing := m.refusing()
+	tagged, action, _ := m.Shown()
 	switch {
 	case m.end.Mixed && k.policy.MixedHeaders == smtpfilter.MixedTag && m.ahead:
 		term.PrintWrapped(k.out, "  ", `refused for all, since `+strings.Join(refusing, ", ")+` may not get it: the tag of mixed_headers = "tag" would come too late, after the signature is verified`)
 	case m.end.Mixed:
 		term.PrintWrapped(k.out, "  ", `refused for all, since `+strings.Join(refusing, ", ")+` may not get it: mixed_headers = "refuse" in [policy]`)
-	case len(refusing) > 0 && !m.end.Refuses():
+	case tagged.Verdict.Action > action && action == verdict.Tag && !m.end.Refuses():
 		term.PrintWrapped(k.out, "  ", `tagged for all, since `+strings.Join(refusing, ", ")+` may not get it as it is: mixed_headers = "tag" in [policy]`)
 	}
 }
@@ -431,7 +408,7 @@ func (k *session) printFindings(m *judgedMessage, g *group) {
 		}
 		k.explain("", f, stage, g)
 	}
-	if m.judged && len(g.header) == 0 && len(k.policy.HeaderFields) > 0 && !k.policy.JudgesHeader(g.class.Envelope) {
+	if m.judged && len(g.header) == 0 && len(k.policy.HeaderFields) > 0 && !m.JudgesHeader(g.class) {
 		why := "an overriding allow list knows the envelope sender"
 		if g.class.Envelope.Address == "" {
 			why = "the null sender's are not, unless headers.check_bounces = true"

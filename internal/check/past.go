@@ -56,59 +56,38 @@ func (k *session) newPast(d *decisions.Decision) (p past, ok bool) {
 
 const nullSender = "<>"
 
-// exempt reports whether the senders of the client are not judged.
-func (k *session) exempt(p *past) bool {
-	if p.facts.Client.IsValid() && k.policy.ExemptClient(p.facts.Client.Addr()) {
-		return true
-	}
-	return k.policy.ExemptAuthenticated && slices.Contains(p.Attrs, decisions.Attr{Key: "authenticated", Value: "true"})
-}
-
 // judgePast judges a message of the history with the lists of a View, as far as the history
 // shows its senders.
 func (k *session) judgePast(ctx context.Context, v *blocklist.View, p *past) (*judgedMessage, error) {
-	m := &judgedMessage{facts: p.facts, headerSeen: p.headerSeen}
-	var j verdict.Judge = judge.NewAsking(judge.New(v), remembered{p.Decision}, nil)
-	if k.exempt(p) {
-		j = nil
-	}
-	m.classes.Begin(ctx, &k.policy, j, &m.facts)
-	m.groups = groupsOf(ctx, &m.classes, p.recipients)
+	m := &judgedMessage{headerSeen: p.headerSeen, messageIn: messageIn{judged: true}}
+	m.Policy, m.Message = &k.policy, p.facts
+	remembering := func() verdict.Judge { return judge.NewAsking(judge.New(v), remembered{p.Decision}, nil) }
+	m.begin(ctx, remembering, p.Attr("authenticated") == "true", p.recipients)
 	for _, g := range m.groups {
 		if err := g.class.Envelope.Err; err != nil {
 			return nil, fmt.Errorf("%s: %w", p.Sender, err)
 		}
-		if refusesRecipient(g.class) {
-			continue
-		}
-		m.accepted = append(m.accepted, g)
-		if j == nil || !k.policy.JudgesHeader(g.class.Envelope) {
+		if g.refused || !m.JudgesHeader(g.class) {
 			continue
 		}
 		for _, address := range p.header {
 			f := noFinding(identityOf(p.Decision, address), address)
-			f.Verdict, f.Err = j.Judge(ctx, &m.facts, verdict.Query{Stage: verdict.Header, Address: address, For: g.class.For})
+			f.Verdict, f.Err = m.Judge.Judge(ctx, &m.Message, verdict.Query{Stage: verdict.Header, Address: address, For: g.class.For})
 			if f.NoAnswer() {
 				return nil, fmt.Errorf("%s: %w", address, f.Err)
 			}
-			g.class.Header = append(g.class.Header, g.class.Applied(f))
+			g.class.Apply(&f)
+			g.class.Header = append(g.class.Header, f)
 		}
 	}
-	m.end = m.classes.Decide(classesOf(m.accepted))
+	m.end = *m.Decide()
 	m.decide()
 	return m, nil
 }
 
 // identityOf returns the header field that names a sender, as far as a decision tells it.
 func identityOf(d *decisions.Decision, address string) string {
-	attr := func(key string) string {
-		i := slices.IndexFunc(d.Attrs, func(a decisions.Attr) bool { return a.Key == key })
-		if i < 0 {
-			return ""
-		}
-		return d.Attrs[i].Value
-	}
-	if identity := attr("identity"); identity != verdict.EnvelopeIdentity && attr("sender") == address {
+	if identity := d.Attr("identity"); identity != verdict.EnvelopeIdentity && d.Attr("sender") == address {
 		return identity
 	}
 	return "header"
@@ -156,11 +135,11 @@ func (m *judgedMessage) actions() (all []recipientAction) {
 // actionFor returns what becomes of the message for the recipients of a group.
 func (m *judgedMessage) actionFor(g *group) verdict.Action {
 	switch {
-	case !slices.Contains(m.accepted, g):
+	case g.refused:
 		return m.outcome(g).Verdict.Action
 	case m.end.Refuses():
 		return m.end.Finding.Verdict.Action
-	case g.class.Dropped():
+	case g.class.Dropped:
 		return verdict.Discard
 	case len(m.end.Tags) > 0:
 		return verdict.Tag

@@ -2,7 +2,6 @@ package check
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -19,6 +18,7 @@ import (
 type group struct {
 	class      *smtpfilter.Class
 	recipients []string
+	refused    bool              // at RCPT
 	header     []verdict.Finding // of all senders in the header
 }
 
@@ -106,46 +106,19 @@ func (k *session) parseRecipient(arg string) (recipient verdict.Recipient, err e
 	return recipient, nil
 }
 
-// groupsOf returns the recipients by what counts for them; without recipients those who have no
-// say.
-func groupsOf(ctx context.Context, classes *smtpfilter.Classes, recipients []verdict.Recipient) []*group {
-	if len(recipients) == 0 {
-		return []*group{{class: classes.Plain()}}
-	}
-	var groups []*group
-	for _, r := range recipients {
-		class := classes.Of(ctx, r)
-		i := slices.IndexFunc(groups, func(g *group) bool { return g.class == class })
-		if i < 0 {
-			i = len(groups)
-			groups = append(groups, &group{class: class})
-		}
-		groups[i].recipients = append(groups[i].recipients, r.Path)
-	}
-	return groups
-}
-
-// classesOf returns the classes of some groups.
-func classesOf(groups []*group) (classes []*smtpfilter.Class) {
-	for _, g := range groups {
-		classes = append(classes, g.class)
-	}
-	return classes
-}
-
 // allExempt reports whether there are recipients and every sender may reach all of them.
 func allExempt(groups []*group) bool {
 	return !slices.ContainsFunc(groups, func(g *group) bool { return !g.class.Exempt || g.recipients == nil })
 }
 
 // show returns the group for programs, with the finding that decides for it.
-func (k *session) show(g *group, decided verdict.Finding) shownGroup {
+func (k *session) show(g *group, decided *verdict.Finding) shownGroup {
 	s := shownGroup{Recipients: g.recipients, Exempt: g.class.Exempt, EntriesFor: g.class.For.Keys, Action: decided.Verdict.Action}
 	if g.class.Rule != nil {
 		s.Policy = g.class.Rule.Name
 	}
 	if !decided.Verdict.Match.IsZero() {
-		d := newFinding(decided)
+		d := newFinding(*decided)
 		s.Decided = &d
 	}
 	if reply := k.policy.Refusal(decided, "ID"); !reply.IsZero() {

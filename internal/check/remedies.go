@@ -142,7 +142,7 @@ func (e *Engine) remedy(ctx context.Context, c *config.Config, set *blocklist.Se
 }
 
 // refusedSender returns the sender of a finding as an entry.
-func refusedSender(f verdict.Finding) string {
+func refusedSender(f *verdict.Finding) string {
 	address := cmp.Or(f.Verdict.Match.Sender, f.Address, nullSender)
 	if a, err := sender.Parse(address); err == nil {
 		return a.String()

@@ -28,7 +28,7 @@ func (k *session) printReply(f verdict.Finding) {
 	if k.byDoors {
 		return // each answers in its own words, see printDoors
 	}
-	if reply := k.policy.Refusal(f, "ID"); !reply.IsZero() {
+	if reply := k.policy.Refusal(&f, "ID"); !reply.IsZero() {
 		fmt.Fprintf(k.out, "  %-9s the client hears: %s\n", "", reply)
 	}
 }

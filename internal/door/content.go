@@ -8,7 +8,6 @@ import (
 
 	"spamgate/blocklist/verdict"
 	"spamgate/smtpfilter"
-	"spamgate/smtpfilter/header"
 	"spamgate/smtpfilter/wire"
 )
 
@@ -17,40 +16,26 @@ import (
 // addresses with them.
 func (m *Message) Header(section []byte, names []string) {
 	m.section = section
-	section = bytes.TrimSuffix(section, []byte("\r\n"))
-	if m.judge == nil || m.misread() {
-		m.messageID = header.Senders(section, nil).MessageID
+	var found smtpfilter.HeaderFindings
+	m.judged.Header(section, func() []string { return names }, &found)
+	m.messageID, m.fault = found.MessageID, found.Fault
+	if m.fault != nil {
 		return
 	}
-	m.classes.ReadSignatures(m.ctx, section, m.used)
-	if !m.classes.JudgesHeader(m.used) {
-		m.messageID = header.Senders(section, nil).MessageID
-		return
-	}
-	senders := m.settings.Policy.ReadHeader(section, names)
-	m.messageID = senders.MessageID
-	findings := m.classes.JudgeHeader(m.ctx, senders, m.used)
-	if fault := senders.Fault(); fault != nil && !m.onlyExempt() {
-		m.fault = fault
-		return
-	}
-	for _, field := range senders.FieldsWithoutAddress() {
+	for _, field := range found.Empty {
 		m.log(slog.LevelInfo, "header field without an address", verdict.Finding{Identity: field}, nil, verdict.Accept.String(), wire.Reply{})
 	}
-	m.logUnreadable(findings)
-	m.logMonitored(findings.Monitored)
+	m.logUnreadable(found)
+	m.logMonitored(found.Monitored)
 }
 
 // Content returns what takes the body, after the header. It is nil if nothing depends on the
 // body.
 func (m *Message) Content() io.Writer {
-	if m.settings.Signatures == nil || m.fault != nil || m.judge == nil {
+	if m.settings.Signatures == nil || m.fault != nil || !m.judged.Decide().Pending {
 		return nil
 	}
-	if d := m.classes.Decide(m.used); !d.Pending {
-		return nil
-	}
-	domains := m.classes.Awaited(m.used)
+	domains := m.judged.Awaited()
 	if len(domains) == 0 {
 		return nil
 	}
@@ -77,19 +62,19 @@ func (m *Message) End() Answer {
 		return m.refuse(m.fault.Reply(m.id), m.fault.Err)
 	}
 	if m.verification != nil {
-		m.classes.Finish(m.ctx, m.verification.Finish(), m.used)
+		m.judged.Finish(m.verification.Finish())
 	}
-	c := m.classes.Decide(m.used)
+	c := m.judged.Decide()
 	if c.Pending {
-		m.classes.AssumeProved(m.used)
-		c = m.classes.Decide(m.used)
+		m.judged.AssumeProved(m.judged.Used()...)
+		c = m.judged.Decide()
 	}
-	m.observe(m.used...)
+	m.observe(m.judged.Used()...)
 	if c.Refuses() {
-		return m.refuseSender(&c)
+		return m.refuseSender(c)
 	}
-	if m.discardRest(); len(m.discarded) > 0 {
-		return Answer{Action: verdict.Discard, DiscardTag: smtpfilter.TagOf(m.discarded[0].class.Decides()), Tags: c.Tags}
+	if i := slices.IndexFunc(m.taken, func(r recipient) bool { return r.class.Dropped }); i >= 0 {
+		return Answer{Action: verdict.Discard, DiscardTag: smtpfilter.TagOf(&m.taken[i].class.Decides().Verdict), Tags: c.Tags}
 	}
 	a := Answer{Action: c.Finding.Verdict.Action, Tags: c.Tags}
 	if len(a.Tags) > 0 {
@@ -101,61 +86,23 @@ func (m *Message) End() Answer {
 // refuseSender refuses the message for all recipients, because of a sender that is refused for
 // one of them at least.
 func (m *Message) refuseSender(c *smtpfilter.Conclusion) Answer {
-	f, policy := c.Finding, &m.settings.Policy
-	a := Answer{Reply: policy.Refusal(f, m.id), NoAnswer: f.NoAnswer(), Action: f.Verdict.Action}
+	f := c.Finding
 	var refused []string
 	if c.Mixed {
-		refused = m.refusing()
-		a.Reply = policy.RefusalForSome(f, m.id, refused)
+		refused = append([]string{}, m.pathsThat(m.judged.Refusing())...)
 	}
+	a := Answer{Reply: m.judged.Policy.Refusal(f, m.id, refused...), NoAnswer: f.NoAnswer(), Action: f.Verdict.Action}
 	m.logRefusal(f, a, m.paths(), refused)
 	m.count(outcomeOf(f))
 	return a
 }
 
-// refusing returns the recipients for whom the message is refused.
-func (m *Message) refusing() []string {
-	classes := m.classesThat(func(a verdict.Action) bool { return a >= verdict.Defer })
-	var paths []string
-	for _, r := range m.accepted {
-		if slices.Contains(classes, r.class) {
-			paths = append(paths, r.path)
-		}
-	}
-	return paths
-}
-
-// classesThat returns the classes that decide for some actions.
-func (m *Message) classesThat(is func(verdict.Action) bool) []*smtpfilter.Class {
-	var classes []*smtpfilter.Class
-	for _, c := range m.used {
-		if is(c.Decides().Verdict.Action) {
-			classes = append(classes, c)
-		}
-	}
-	return classes
-}
-
-// discardRest discards the message for the recipients whose lists say so.
-func (m *Message) discardRest() {
-	classes := m.classesThat(func(a verdict.Action) bool { return a == verdict.Discard })
-	if classes == nil {
-		return
-	}
-	m.accepted = slices.DeleteFunc(m.accepted, func(r recipient) bool {
-		discard := slices.Contains(classes, r.class)
-		if discard {
-			m.discarded = append(m.discarded, r)
-		}
-		return discard
-	})
-}
-
 // Passed logs and counts a message that the mail server may have. Tagged says that discarded
 // recipients get it too, with a tag, since the protocol cannot discard it.
 func (m *Message) Passed(tagged bool) {
-	dropped := len(m.discarded) > 0 && !tagged
-	if dropped && len(m.accepted) == 0 {
+	paths, all := m.Discarded()
+	dropped := len(paths) > 0 && !tagged
+	if dropped && all {
 		m.count(smtpfilter.OutcomeDiscarded)
 	} else {
 		m.count(smtpfilter.OutcomeAccepted)

@@ -107,14 +107,15 @@ func (d *Door) ReadsBodies() bool {
 // Begin begins a message and judges its reverse-path. All senders of the message are judged
 // by one [verdict.Judge], but see Config.Once.
 func (d *Door) Begin(ctx context.Context, e Envelope) *Message {
+	settings := d.settings.Load()
 	m := &Message{
 		door:     d,
-		settings: d.settings.Load(),
+		settings: settings,
 		ctx:      ctx,
 		id:       rand.Text()[:12],
 		began:    time.Now(),
 		envelope: e,
-		facts: verdict.Message{
+		judged: smtpfilter.Judgement{Policy: &settings.Policy, Message: verdict.Message{
 			Door:        d.cfg.Protocol,
 			Listener:    d.cfg.Name,
 			Client:      e.Client,
@@ -123,20 +124,11 @@ func (d *Door) Begin(ctx context.Context, e Envelope) *Message {
 			ReversePath: e.From,
 
 			EnvelopeOnly: d.cfg.Once,
-		},
+		}},
 	}
-	policy := &m.settings.Policy
-	switch {
-	case policy.ExemptClient(e.Client.Addr()):
-		m.exempt = "client"
-	case policy.ExemptAuthenticated && e.Login != "":
-		m.exempt = "authenticated"
-	default:
-		m.judge = m.settings.Checker.Judge()
-	}
-	m.classes.Begin(ctx, policy, m.judge, &m.facts)
+	m.judged.Begin(ctx, settings.Checker, e.Login != "")
 	if d.cfg.Once {
-		m.classes.AssumeProved([]*smtpfilter.Class{m.classes.Plain()})
+		m.judged.AssumeProved(m.judged.Plain())
 		m.dismiss()
 	}
 	return m
@@ -145,9 +137,8 @@ func (d *Door) Begin(ctx context.Context, e Envelope) *Message {
 // dismiss replaces the Judge of a message that is remembered, which must not keep a Set in
 // memory.
 func (m *Message) dismiss() {
-	if m.judge != nil {
-		m.judge = judged(m.judge.Generation())
-		m.classes.SetJudge(m.judge)
+	if m.judged.Judge != nil {
+		m.judged.Judge = judged(m.judged.Judge.Generation())
 	}
 }
 

@@ -24,7 +24,7 @@ func (m *Message) log(level slog.Level, text string, f verdict.Finding, to []str
 	d := smtpfilter.Decision{
 		ID:            m.id,
 		Action:        action,
-		Judge:         m.judge,
+		Judge:         m.judged.Judge,
 		Door:          m.door.cfg.Protocol,
 		Listener:      m.door.cfg.Name,
 		Helo:          m.envelope.Helo,
@@ -39,7 +39,7 @@ func (m *Message) log(level slog.Level, text string, f verdict.Finding, to []str
 	}
 	if kept {
 		m.recorded = true
-		d.Parties = log.Parties(len(to), func(i int) string { return to[i] }, d.From, m.facts.HeaderSenders)
+		d.Parties = log.Parties(len(to), func(i int) string { return to[i] }, d.From, m.judged.Message.HeaderSenders)
 	}
 	switch client := m.envelope.Client; {
 	case client.IsValid() && client.Port() == 0: // the mail server has not told it
@@ -52,14 +52,14 @@ func (m *Message) log(level slog.Level, text string, f verdict.Finding, to []str
 
 // logRefusal logs a sender that was refused, or that could not be looked up. Refused are the
 // recipients for whom alone it is, or nil.
-func (m *Message) logRefusal(f verdict.Finding, a Answer, to, refused []string) {
+func (m *Message) logRefusal(f *verdict.Finding, a Answer, to, refused []string) {
 	if f.NoAnswer() {
-		m.log(slog.LevelError, "lists cannot be asked", f, to, a.Action.String(), a.Reply,
+		m.log(slog.LevelError, "lists cannot be asked", *f, to, a.Action.String(), a.Reply,
 			slog.String("error", m.door.decisions().Hide(smtpfilter.WhyNoAnswer(f.Err), m.envelope.From, f.Address)))
 		return
 	}
 	decisions := m.door.decisions()
-	m.log(slog.LevelInfo, "refused", f, to, a.Action.String(), decisions.Refusal(&m.settings.Policy, f, m.id, a.Reply, refused...),
+	m.log(slog.LevelInfo, "refused", *f, to, a.Action.String(), decisions.Refusal(m.judged.Policy, f, m.id, a.Reply, refused...),
 		slog.String("refused_for", showAll(decisions, refused)))
 }
 
@@ -85,7 +85,7 @@ func (m *Message) firstRefusal(r wire.Reply) bool {
 const maxLogged = 10
 
 // outcomeOf returns what becomes of a message that is refused because of a finding.
-func outcomeOf(f verdict.Finding) smtpfilter.Outcome {
+func outcomeOf(f *verdict.Finding) smtpfilter.Outcome {
 	if f.NoAnswer() {
 		return smtpfilter.OutcomeFailed
 	}
@@ -94,74 +94,29 @@ func outcomeOf(f verdict.Finding) smtpfilter.Outcome {
 
 // logAccepted logs a message that a recipient gets.
 func (m *Message) logAccepted() {
-	f, action, exempt := m.shown()
+	f, action, exempt := m.judged.Shown()
 	refused := ""
 	if f.Verdict.Action > action && action == verdict.Tag {
-		refused = showAll(m.door.decisions(), m.refusing())
+		refused = showAll(m.door.decisions(), m.pathsThat(m.judged.Refusing()))
 	}
-	m.log(slog.LevelInfo, "accepted", f, m.paths(), action.String(), wire.Reply{},
+	m.log(slog.LevelInfo, "accepted", *f, m.paths(), action.String(), wire.Reply{},
 		slog.String("exempt", exempt), slog.String("refused_for", refused))
-}
-
-// shown returns the finding that a line about an accepted message shows, what was done because
-// of it, and why a listed sender passed.
-func (m *Message) shown() (f verdict.Finding, action verdict.Action, exempt string) {
-	classes := classesOf(m.accepted)
-	if len(classes) == 0 {
-		classes = []*smtpfilter.Class{m.classes.Plain()}
-	}
-	if v := &classes[0].Envelope.Verdict; len(classes) == 1 && v.Action == verdict.Accept && v.Match.IsZero() && classes[0].Header == nil {
-		return verdict.Finding{}, verdict.Accept, m.exempt // as for nearly every message
-	}
-	var all, refusing []verdict.Finding
-	for _, class := range classes {
-		all = append(append(all, class.Envelope), class.Header...)
-		if of := class.Decides(); of.Verdict.Action >= verdict.Defer {
-			refusing = append(refusing, of)
-		}
-	}
-	f = m.classes.Decide(classes).Finding
-	switch strictest := verdict.Strictest(all); {
-	case len(m.discarded) > 0 && len(m.accepted) == 0: // the protocol cannot discard
-		return m.discarded[0].class.Decides(), verdict.Tag, m.exempt
-	case strictest.Verdict.Action > verdict.Tag && len(m.accepted) == 0: // nobody was named who is not exempt
-		return strictest, verdict.Accept, "no_recipient"
-	case refusing != nil: // and others are not, so that the message has a tag
-		return verdict.Strictest(refusing), verdict.Tag, m.exempt
-	case f.Verdict.Action > verdict.Accept:
-		return f, f.Verdict.Action, m.exempt
-	case strictest.Verdict.Action > verdict.Tag:
-		return strictest, verdict.Accept, "recipient" // the sender is listed, but every recipient is exempt
-	default:
-		return strictest, verdict.Accept, m.exempt
-	}
 }
 
 // logDiscarded logs for which recipients a message is dropped, a line for each class of them.
 func (m *Message) logDiscarded() {
-	for _, class := range classesOf(m.discarded) {
-		var to []string
-		for _, r := range m.discarded {
-			if r.class == class {
-				to = append(to, r.path)
-			}
+	for _, class := range m.judged.Used() {
+		if class.Dropped {
+			to := m.pathsThat(func(of *smtpfilter.Class) bool { return of == class })
+			m.log(slog.LevelWarn, "discarded", *class.Decides(), to, verdict.Discard.String(), wire.Reply{})
 		}
-		m.log(slog.LevelWarn, "discarded", class.Decides(), to, verdict.Discard.String(), wire.Reply{})
 	}
 }
 
 // observe logs the entries about the reverse-path that only monitor, each once for a message.
 func (m *Message) observe(classes ...*smtpfilter.Class) {
 	for _, class := range classes {
-		if class.Envelope.Verdict.Pending || class.Envelope.Verdict.Monitored == nil {
-			continue
-		}
-		if m.observed == nil {
-			m.observed = new(smtpfilter.HeaderFindings)
-		}
-		logged := len(m.observed.Monitored)
-		m.observed.Add(class.Envelope)
-		m.logMonitored(m.observed.Monitored[logged:])
+		m.logMonitored(m.judged.Monitored(class))
 	}
 }
 

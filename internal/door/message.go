@@ -3,7 +3,6 @@ package door
 import (
 	"context"
 	"log/slog"
-	"slices"
 	"time"
 
 	"spamgate/blocklist/sender"
@@ -21,16 +20,10 @@ type Message struct {
 	id       string
 	began    time.Time
 	envelope Envelope
-	exempt   string          // why it is not judged: "client", "authenticated"
-	judge    verdict.Judge   // nil for an exempt client
-	facts    verdict.Message // for the judge
-	classes  smtpfilter.Classes
+	judged   smtpfilter.Judgement
 
-	accepted  []recipient
-	discarded []recipient
-	used      []*smtpfilter.Class // those of the recipients that were not refused, each once
+	taken     []recipient // those that were not refused
 	messageID string
-	observed  *smtpfilter.HeaderFindings // the entries that only monitor, as far as they were logged; nil: none
 
 	section      []byte                  // the header
 	fault        *smtpfilter.HeaderFault // of the header
@@ -72,13 +65,6 @@ func (m *Message) ID() string { return m.id }
 // SetQueueID sets the mail server's id, if it is known only after Begin.
 func (m *Message) SetQueueID(id string) { m.envelope.QueueID = id }
 
-// misread reports whether the reverse-path is not an address. The lists cannot be asked
-// about it, so that it is refused.
-func (m *Message) misread() bool {
-	f := &m.classes.Plain().Envelope
-	return f.Err != nil && !f.NoAnswer()
-}
-
 // Recipient judges the message for a recipient, whose path is without brackets. Postmaster
 // and the policy's exempt recipients are reachable by every sender.
 func (m *Message) Recipient(path string) Answer { return m.RecipientAs(path, "") }
@@ -99,15 +85,15 @@ func (m *Message) RecipientAs(path, rewritten string) Answer {
 	a := m.answer(class)
 	outcome := smtpfilter.RecipientAccepted
 	switch {
-	case a.Reply.IsZero() && len(m.used) == smtpfilter.MaxClasses && !slices.Contains(m.used, class):
+	case a.Reply.IsZero() && m.judged.Full(class):
 		// RFC 5321, section 4.5.3.1.10: the client tries the others again.
 		return Answer{Reply: wire.NewReply(452, "4.5.3 Too many recipients with lists of their own; id "+m.id), Action: verdict.Defer}
 	case !a.Reply.IsZero():
 		if m.firstRefusal(a.Reply) {
-			m.logRefusal(class.Envelope, a, []string{path}, nil)
+			m.logRefusal(&class.Envelope, a, []string{path}, nil)
 		}
 		if m.door.cfg.Once {
-			m.count(outcomeOf(class.Envelope))
+			m.count(outcomeOf(&class.Envelope))
 		}
 		outcome = smtpfilter.RecipientListed
 		if a.NoAnswer {
@@ -117,7 +103,7 @@ func (m *Message) RecipientAs(path, rewritten string) Answer {
 		outcome = smtpfilter.RecipientDiscarded
 		fallthrough
 	default:
-		m.keep(path, rcpt, class, a.Action)
+		m.keep(path, rcpt, class)
 	}
 	m.door.cfg.Meter.Recipient(m.door.cfg.Name, outcome)
 	return a
@@ -129,76 +115,52 @@ const maxRemembered = 10
 
 // classOf returns the class of a recipient. See Config.Once for who judges it.
 func (m *Message) classOf(rcpt verdict.Recipient) *smtpfilter.Class {
-	if !m.door.cfg.Once || m.judge == nil {
-		return m.classes.Of(m.ctx, rcpt)
+	if !m.door.cfg.Once || m.judged.Judge == nil {
+		return m.judged.Recipient(rcpt)
 	}
-	m.judge = m.settings.Checker.Judge()
-	m.classes.SetJudge(m.judge)
+	m.judged.Judge = m.settings.Checker.Judge()
 	defer m.dismiss()
-	m.classes.Forget(maxRemembered)
-	class := m.classes.Of(m.ctx, rcpt)
-	m.classes.AssumeProved([]*smtpfilter.Class{class})
+	m.judged.Forget(maxRemembered)
+	class := m.judged.Recipient(rcpt)
+	m.judged.AssumeProved(class)
 	return class
 }
 
 // keep keeps a recipient that was not refused. If the log has one line for all recipients,
 // the first is enough.
-func (m *Message) keep(path string, rcpt verdict.Recipient, class *smtpfilter.Class, action verdict.Action) {
-	if m.door.cfg.Once && len(m.accepted)+len(m.discarded) > 0 {
+func (m *Message) keep(path string, rcpt verdict.Recipient, class *smtpfilter.Class) {
+	if m.door.cfg.Once && len(m.taken) > 0 {
 		return
 	}
-	if action == verdict.Discard {
-		m.discarded = append(m.discarded, recipient{path, class})
-	} else {
-		m.accepted = append(m.accepted, recipient{path, class})
-	}
-	m.facts.Recipients = append(m.facts.Recipients, rcpt)
-	if !slices.Contains(m.used, class) {
-		m.used = append(m.used, class)
-	}
+	m.taken = append(m.taken, recipient{path, class})
+	m.judged.Take(rcpt, class)
 }
 
 // AnyRecipient judges the message for recipients that are not known. Some of them may be
 // reachable by every sender, so that the answer is the one for these.
 func (m *Message) AnyRecipient() Answer {
-	m.observe(m.classes.Plain())
-	return m.answer(&smtpfilter.Class{Exempt: true, Envelope: m.classes.Plain().Envelope})
+	m.observe(m.judged.Plain())
+	return m.answer(&smtpfilter.Class{Exempt: true, Envelope: m.judged.Plain().Envelope})
 }
 
-// answer returns the answer because of the reverse-path, to recipients of a class. While a proof
-// is pending the message goes on.
+// answer returns the answer because of the reverse-path, to recipients of a class.
 func (m *Message) answer(class *smtpfilter.Class) Answer {
-	switch {
-	case m.misread() && !class.Exempt:
+	if m.judged.Misread() != nil && !class.Exempt {
 		return Answer{Reply: wire.NewReply(553, "5.1.7 Sender address not understood; id "+m.id), Action: verdict.Reject}
-	case class.Envelope.Verdict.Pending:
-		return Answer{}
 	}
-	f := class.Decides()
-	a := Answer{Reply: m.settings.Policy.Refusal(f, m.id), NoAnswer: f.NoAnswer(), Action: f.Verdict.Action}
+	return NewAnswer(m.judged.Policy, class.AtRCPT(), m.id)
+}
+
+// NewAnswer returns the answer because of one finding.
+func NewAnswer(p *smtpfilter.Policy, f *verdict.Finding, id string) Answer {
+	a := Answer{Reply: p.Refusal(f, id), NoAnswer: f.NoAnswer(), Action: f.Verdict.Action}
 	if a.Reply.IsZero() {
-		a.Tags = smtpfilter.Tags(f, nil)
+		a.Tags = smtpfilter.Tags(&f.Verdict)
 	}
 	if a.Action == verdict.Discard {
-		a.DiscardTag = smtpfilter.TagOf(f)
+		a.DiscardTag = smtpfilter.TagOf(&f.Verdict)
 	}
 	return a
-}
-
-// classesOf returns the classes of recipients, each once.
-func classesOf(rcpts []recipient) []*smtpfilter.Class {
-	var classes []*smtpfilter.Class
-	for _, r := range rcpts {
-		if !slices.Contains(classes, r.class) {
-			classes = append(classes, r.class)
-		}
-	}
-	return classes
-}
-
-// onlyExempt reports whether every recipient is reachable by every sender.
-func (m *Message) onlyExempt() bool {
-	return !slices.ContainsFunc(m.used, func(c *smtpfilter.Class) bool { return !c.Exempt })
 }
 
 // HeaderLimit returns how long the header section may be, in bytes.
@@ -221,18 +183,25 @@ func (m *Message) refuse(reply wire.Reply, why error) Answer {
 // Discarded returns the recipients for which the message is discarded, and whether that is
 // all of them.
 func (m *Message) Discarded() (paths []string, all bool) {
-	return pathsOf(m.discarded), len(m.accepted) == 0
+	paths = m.pathsThat(isDropped)
+	return paths, len(paths) == len(m.taken)
 }
 
-// paths returns the recipients that were not refused.
-func (m *Message) paths() []string { return append(pathsOf(m.accepted), pathsOf(m.discarded)...) }
+func isDropped(class *smtpfilter.Class) bool { return class.Dropped }
 
-func pathsOf(rcpts []recipient) []string {
-	var paths []string
-	for _, r := range rcpts {
-		paths = append(paths, r.path)
+// pathsThat returns the recipients whose class is one of some.
+func (m *Message) pathsThat(is func(*smtpfilter.Class) bool) (paths []string) {
+	for _, r := range m.taken {
+		if is(r.class) {
+			paths = append(paths, r.path)
+		}
 	}
 	return paths
+}
+
+// paths returns the recipients that were not refused, those last for whom the message is dropped.
+func (m *Message) paths() []string {
+	return append(m.pathsThat(func(class *smtpfilter.Class) bool { return !class.Dropped }), m.pathsThat(isDropped)...)
 }
 
 // Abandoned counts a message that was not sent to its end, and stops its verification.
@@ -240,7 +209,7 @@ func (m *Message) Abandoned() {
 	if m.verification != nil {
 		m.verification.Abort()
 	}
-	if len(m.accepted)+len(m.discarded) > 0 {
+	if len(m.taken) > 0 {
 		m.count(smtpfilter.OutcomeAbandoned)
 	}
 }

@@ -37,10 +37,10 @@ func TestOnceForgets(t *testing.T) {
 	if first.Value() != nil {
 		t.Error("the Set is still in memory")
 	}
-	if m.Recipient("you@example.net").Reply.Code != 550 || m.judge.Generation() != generation {
+	if m.Recipient("you@example.net").Reply.Code != 550 || m.judged.Judge.Generation() != generation {
 		t.Error("the message is another one")
 	}
-	if _, err := m.judge.Judge(t.Context(), nil, verdict.Query{}); err == nil {
+	if _, err := m.judged.Judge.Judge(t.Context(), nil, verdict.Query{}); err == nil {
 		t.Error("it is judged again")
 	}
 }

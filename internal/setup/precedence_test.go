@@ -143,36 +143,31 @@ func parseExample(t *testing.T, line string) (m exampleMessage, want string) {
 // judge returns what becomes of the message, as at an SMTP server: first for each recipient,
 // then at the end of the header, then, if a signature may change that, at its end.
 func (m exampleMessage) judge(t *testing.T, s *store.Store, p *smtpfilter.Policy) string {
-	ctx := t.Context()
 	checker := judge.Checker{Store: s, Unwrap: sender.SRS | sender.BATV, Prover: func() judge.Prover { return m }}
-	var classes smtpfilter.Classes
-	message := &verdict.Message{ReversePath: m.from}
-	classes.Begin(ctx, p, checker.Judge(), message)
-	var used []*smtpfilter.Class
+	j := smtpfilter.Judgement{Policy: p, Message: verdict.Message{ReversePath: m.from}}
+	j.Begin(t.Context(), checker, false)
 	var refused []string
 	var why verdict.Finding
 	for _, to := range m.to {
-		class := classes.Of(ctx, verdict.ParseRecipient(to))
-		if v := class.Envelope.Verdict; v.Action >= verdict.Defer && !v.Pending && !class.Exempt {
-			refused, why = append(refused, to), class.Envelope
+		rcpt := verdict.ParseRecipient(to)
+		class := j.Recipient(rcpt)
+		if f := class.AtRCPT(); f.Verdict.Action >= verdict.Defer {
+			refused, why = append(refused, to), *f
 			continue
 		}
-		used = append(used, class)
+		j.Take(rcpt, class)
 	}
-	if used == nil {
+	if len(refused) == len(m.to) {
 		return said(why, false)
 	}
-	section := []byte("From: " + m.header + "\r\n")
-	classes.ReadSignatures(ctx, section, used)
-	if m.header != "" && classes.JudgesHeader(used) {
-		classes.JudgeHeader(ctx, p.ReadHeader(section, nil), used)
-	}
-	d := classes.Decide(used)
+	var found smtpfilter.HeaderFindings
+	j.Header([]byte("From: "+m.header+"\r\n"), func() []string { return nil }, &found)
+	d := j.Decide()
 	if d.Pending {
-		classes.Finish(ctx, nil, used)
-		d = classes.Decide(used)
+		j.Finish(nil)
+		d = j.Decide()
 	}
-	result := said(d.Finding, d.Mixed)
+	result := said(*d.Finding, d.Mixed)
 	if refused != nil {
 		result += "; " + strings.Join(refused, ", ") + " refused"
 	}
