@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"spamgate/blocklist/verdict"
 	"spamgate/internal/decisions"
 	"spamgate/internal/words"
 )
@@ -24,7 +25,7 @@ type option struct{ Value, Text string }
 // actionOptions returns the choices of an outcome.
 func actionOptions() (all []option) {
 	for _, a := range words.Actions {
-		all = append(all, option{a, actionOutcomes[a].Text})
+		all = append(all, option{a, verdict.ActionOf(a).Done()})
 	}
 	return all
 }

@@ -291,7 +291,7 @@ func (x *exchange) present(q check.Question) presentVerdict {
 	}
 	answer, said, err := print()
 	if err == nil {
-		v.Outcome, v.Text = actionOutcomes[answer.Action.String()], said
+		v.Outcome, v.Text = outcome{answer.Action.String(), answer.Action.Done()}, said
 		q.Trace = true
 		_, v.Trace, err = print()
 	}
