@@ -47,7 +47,7 @@ func (c *Classes) DecideWhole(used []*Class, tags []string) (d Conclusion) {
 	classes := unique(used)
 	var against []*verdict.Finding
 	for _, class := range classes {
-		if f := class.deciding(); f.Verdict.Action >= verdict.Discard && !marks(tags, f) {
+		if f := class.deciding(); f.Verdict.Action > verdict.Tag && !marks(tags, f) {
 			against = append(against, f)
 		}
 	}
@@ -57,7 +57,7 @@ func (c *Classes) DecideWhole(used []*Class, tags []string) (d Conclusion) {
 		return d
 	}
 	d.Finding, d.Mixed, d.Tags = *verdict.Deciding(against, false), len(against) < len(classes), tags
-	if d.Mixed && d.Finding.Verdict.Action == verdict.Discard {
+	if d.Mixed && d.Finding.Verdict.Action.Drops() {
 		d.Finding.Verdict.Action = verdict.Reject
 	}
 	return d
@@ -66,11 +66,11 @@ func (c *Classes) DecideWhole(used []*Class, tags []string) (d Conclusion) {
 // marks reports whether there is the tag of a finding that would refuse the message.
 func marks(tags []string, f *verdict.Finding) bool {
 	tag := tagValue(&f.Verdict.Match)
-	return f.Verdict.Action != verdict.Discard && (slices.Contains(tags, tag) || slices.Contains(tags, tag+proofPending))
+	return !f.Verdict.Action.Drops() && (slices.Contains(tags, tag) || slices.Contains(tags, tag+proofPending))
 }
 
 // Dropped reports whether the message is discarded for the recipients of the class, whatever is
 // proven.
 func (c *Class) Dropped() bool {
-	return c.deciding().Verdict.Action == verdict.Discard && c.decidingProved().Verdict.Action == verdict.Discard
+	return c.deciding().Verdict.Action.Drops() && c.decidingProved().Verdict.Action.Drops()
 }

@@ -86,7 +86,7 @@ func (c *Classes) decide(d *Conclusion, classes []*Class, deciding func(*Class) 
 		}
 	}
 	d.Finding = verdict.Strictest(passes)
-	takes := func(f verdict.Finding) bool { return f.Verdict.Action != verdict.Discard }
+	takes := func(f verdict.Finding) bool { return !f.Verdict.Action.Drops() }
 	mixed := slices.ContainsFunc(passes, takes)
 	if len(refusals) > 0 && (!mixed || c.policy.MixedHeaders == MixedRefuse || slices.ContainsFunc(refusals, verdict.Finding.NoAnswer)) {
 		d.Finding, d.Mixed = verdict.Strictest(refusals), mixed

@@ -65,7 +65,7 @@ func (s *session) decideWhole(t *transaction) wire.Reply {
 	switch {
 	case c.Refuses():
 		return s.refuseSender(t, &c)
-	case c.Finding.Verdict.Action == verdict.Discard:
+	case c.Finding.Verdict.Action.Drops():
 		t.discarded, t.accepted = append(t.discarded, t.accepted...), nil
 		return s.discarded(t)
 	}

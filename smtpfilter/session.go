@@ -129,10 +129,10 @@ func (s *session) judgeRcpt() (wire.Reply, RecipientOutcome) {
 	r := recipient{path: rcpt, params: cmd.Params, class: t.classes.Of(s.server.ctx, parsed)}
 	s.observe(t, r.class)
 	if v := &r.class.Envelope.Verdict; !r.class.Exempt && !v.Pending {
-		switch v.Action {
-		case verdict.Reject, verdict.Defer:
+		switch {
+		case v.Action.Refuses():
 			return s.refuseRcpt(t, &r)
-		case verdict.Discard:
+		case v.Action.Drops():
 			t.discarded = append(t.discarded, r)
 			t.message.Recipients = append(t.message.Recipients, parsed)
 			return wire.NewReply(250, "2.1.5 Ok"), RecipientDiscarded

@@ -80,8 +80,8 @@ func (t *transaction) used(of ...[]recipient) []*Class {
 // refusing returns the recipients for whom the message is refused; if there is none, those for
 // whom it is discarded.
 func (t *transaction) refusing() []wire.Path {
-	for _, least := range []verdict.Action{verdict.Defer, verdict.Discard} {
-		paths := t.recipientsWith(func(i int) bool { return t.accepted[i].class.deciding().Verdict.Action >= least })
+	for _, is := range []func(verdict.Action) bool{verdict.Action.Refuses, verdict.Action.Drops} {
+		paths := t.recipientsWith(func(i int) bool { return is(t.accepted[i].class.deciding().Verdict.Action) })
 		if len(paths) > 0 {
 			return paths
 		}

@@ -115,7 +115,7 @@ func (m *Message) refuseSender(c *smtpfilter.Conclusion) Answer {
 
 // refusing returns the recipients for whom the message is refused.
 func (m *Message) refusing() []string {
-	classes := m.classesThat(func(a verdict.Action) bool { return a >= verdict.Defer })
+	classes := m.classesThat(verdict.Action.Refuses)
 	var paths []string
 	for _, r := range m.accepted {
 		if slices.Contains(classes, r.class) {
@@ -138,7 +138,7 @@ func (m *Message) classesThat(is func(verdict.Action) bool) []*smtpfilter.Class 
 
 // discardRest discards the message for the recipients whose lists say so.
 func (m *Message) discardRest() {
-	classes := m.classesThat(func(a verdict.Action) bool { return a == verdict.Discard })
+	classes := m.classesThat(verdict.Action.Drops)
 	if classes == nil {
 		return
 	}

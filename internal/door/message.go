@@ -113,7 +113,7 @@ func (m *Message) RecipientAs(path, rewritten string) Answer {
 		if a.NoAnswer {
 			outcome = smtpfilter.RecipientFailed
 		}
-	case a.Action == verdict.Discard && !m.door.cfg.Once:
+	case a.Action.Drops() && !m.door.cfg.Once:
 		outcome = smtpfilter.RecipientDiscarded
 		fallthrough
 	default:
@@ -147,7 +147,7 @@ func (m *Message) keep(path string, rcpt verdict.Recipient, class *smtpfilter.Cl
 	if m.door.cfg.Once && len(m.accepted)+len(m.discarded) > 0 {
 		return
 	}
-	if action == verdict.Discard {
+	if action.Drops() {
 		m.discarded = append(m.discarded, recipient{path, class})
 	} else {
 		m.accepted = append(m.accepted, recipient{path, class})
@@ -179,7 +179,7 @@ func (m *Message) answer(class *smtpfilter.Class) Answer {
 	if a.Reply.IsZero() {
 		a.Tags = smtpfilter.Tags(f, nil)
 	}
-	if a.Action == verdict.Discard {
+	if a.Action.Drops() {
 		a.DiscardTag = smtpfilter.TagOf(f)
 	}
 	return a
