@@ -3,9 +3,9 @@ package smtpfilter
 import (
 	"bytes"
 	"errors"
-	"log/slog"
 	"slices"
 
+	"spamgate/blocklist/verdict"
 	"spamgate/smtpfilter/header"
 	"spamgate/smtpfilter/nexthop"
 	"spamgate/smtpfilter/wire"
@@ -191,7 +191,7 @@ func (s *session) refuseBytes(t *transaction, body *wire.Body, cause error) wire
 	case !reply.IsZero():
 	case errors.Is(cause, wire.ErrReset):
 		t.outcome = OutcomeAbandoned
-		s.log(slog.LevelInfo, "given up by the client", t, &noFinding, t.recipients(), "", wire.Reply{}, slog.Int64("size", body.Size()))
+		s.log(t, &noFinding, t.recipients(), wire.Reply{}, &verdict.Decision{Event: "given up by the client", Size: body.Size(), Sized: true})
 		return wire.NewReply(250, "2.0.0 Ok") // which the client does not receive
 	case wire.Interrupted(cause):
 		t.outcome = OutcomeFailed

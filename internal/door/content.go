@@ -3,7 +3,6 @@ package door
 import (
 	"bytes"
 	"io"
-	"log/slog"
 	"slices"
 
 	"spamgate/blocklist/verdict"
@@ -35,7 +34,7 @@ func (m *Message) Header(section []byte, names []string) {
 		return
 	}
 	for _, field := range senders.FieldsWithoutAddress() {
-		m.log(slog.LevelInfo, "header field without an address", verdict.Finding{Identity: field}, nil, verdict.Accept.String(), wire.Reply{})
+		m.log(verdict.Finding{Identity: field}, nil, wire.Reply{}, &verdict.Decision{Event: "header field without an address"})
 	}
 	m.logUnreadable(findings)
 	m.logMonitored(findings.Monitored)

@@ -2,7 +2,6 @@ package door
 
 import (
 	"context"
-	"log/slog"
 	"slices"
 	"time"
 
@@ -214,7 +213,7 @@ func (m *Message) HeaderTooLarge() Answer {
 func (m *Message) refuse(reply wire.Reply, why error) Answer {
 	a := Answer{Action: verdict.Reject, Reply: reply}
 	m.count(smtpfilter.OutcomeRefused)
-	m.log(slog.LevelInfo, "message refused", verdict.Finding{}, m.paths(), a.Action.String(), a.Reply, slog.String("error", why.Error()))
+	m.log(verdict.Finding{}, m.paths(), a.Reply, &verdict.Decision{Event: "message refused", Action: a.Action.String(), Error: why.Error()})
 	return a
 }
 

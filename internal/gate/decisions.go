@@ -12,12 +12,12 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"spamgate/blocklist/verdict"
 	"spamgate/internal/admin"
 	"spamgate/internal/config"
 	"spamgate/internal/decisions"
 	"spamgate/internal/report"
 	"spamgate/internal/setup"
-	"spamgate/smtpfilter"
 )
 
 // history is the history of decisions. It implements smtpfilter.History for the doors, and
@@ -172,11 +172,9 @@ func (h *history) Accepted(at time.Time) bool {
 }
 
 // Record implements smtpfilter.History.
-func (h *history) Record(e smtpfilter.Event) {
+func (h *history) Record(d verdict.Decision) {
 	if r := h.recorder.Load(); r != nil {
-		d := decisions.FromLog(e.Record, e.Recipients, e.HeaderSenders)
-		d.MoreRecipients = e.MoreRecipients
-		r.Record(d)
+		r.Record(decisions.New(&d))
 	}
 }
 

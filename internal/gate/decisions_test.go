@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"spamgate/blocklist/verdict"
 	"spamgate/internal/config"
 	"spamgate/internal/decisions"
-	"spamgate/smtpfilter"
 )
 
 // newHistory returns the history of a gate with a state directory of its own, and its log.
@@ -31,9 +31,8 @@ func newHistory(t *testing.T, c config.Decisions) (h *history, dir string, log *
 
 // decide gives a history a decision of an event, as a session does.
 func decide(h *history, id, event string) {
-	r := slog.NewRecord(time.Now(), slog.LevelInfo, event, 0)
-	r.AddAttrs(slog.String("id", id), slog.String("action", "reject"), slog.String("from", "<x@spam.example>"))
-	h.Record(smtpfilter.Event{Record: r, Parties: smtpfilter.Parties{Recipients: []string{id + "@example.net"}, MoreRecipients: 3}})
+	h.Record(verdict.Decision{
+		Time: time.Now(), Event: event, ID: id, Action: "reject", From: "<x@spam.example>", Recipients: []string{id + "@example.net"}, MoreRecipients: 3})
 }
 
 func TestHistory(t *testing.T) {
