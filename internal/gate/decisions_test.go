@@ -21,11 +21,7 @@ func newHistory(t *testing.T, c config.Decisions) (h *history, dir string, log *
 	state := t.TempDir()
 	h = openHistory(&config.Config{State: config.State{Dir: state}, Decisions: c}, slog.New(slog.NewTextHandler(log, nil)))
 	h.begin()
-	t.Cleanup(func() {
-		if err := h.close(); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(h.close)
 	return h, filepath.Join(state, "decisions"), log
 }
 
@@ -131,8 +127,8 @@ func TestHistoryOff(t *testing.T) {
 	}
 	c := &config.Config{State: config.State{Dir: filepath.Dir(dir)}}
 	fails := openHistory(c, slog.New(slog.DiscardHandler))
-	if err := fails.close(); err != nil || find() != 1 {
-		t.Errorf("a gate that did not start has removed the history: %v", err)
+	if fails.close(); find() != 1 {
+		t.Error("a gate that did not start has removed the history")
 	}
 	h := openHistory(c, slog.New(slog.DiscardHandler))
 	h.begin()
@@ -147,9 +143,7 @@ func TestHistoryOff(t *testing.T) {
 	if _, err := os.Lstat(dir); !os.IsNotExist(err) {
 		t.Errorf("the predecessor's decisions are there: %v", err)
 	}
-	if err := h.close(); err != nil {
-		t.Error(err)
-	}
+	h.close()
 	decide(before, "CCCCCCCCCCCC", "refused")
 	if h.cleanAgain(); find() == 0 {
 		t.Error("a history that is closed still removes")

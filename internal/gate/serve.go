@@ -410,7 +410,7 @@ func (g *gate) close() {
 	}
 	g.closing("the certificates", closeListeners(g.listeners))
 	if g.history != nil {
-		g.closing("the history of decisions", g.history.close())
+		g.history.close()
 	}
 	if g.logEnd != nil {
 		g.logEnd.Close()
