@@ -83,11 +83,6 @@ func (s *session) logMonitored(t *transaction, findings []verdict.Finding) {
 	})
 }
 
-// logWithoutAddress logs a header field that has no address.
-func (s *session) logWithoutAddress(t *transaction, field string) {
-	s.log(t, &verdict.Finding{Identity: field}, nil, wire.Reply{}, &verdict.Decision{Event: "header field without an address"})
-}
-
 // logUnreadable logs the first address in the header that could not be looked up, and how
 // many there are.
 func (s *session) logUnreadable(t *transaction, h *HeaderFindings) {

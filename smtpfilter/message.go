@@ -82,7 +82,7 @@ func (s *session) judgeHeader(t *transaction, section []byte) *HeaderFault {
 		return fault
 	}
 	for _, field := range senders.FieldsWithoutAddress() {
-		s.logWithoutAddress(t, field)
+		s.log(t, &verdict.Finding{Identity: field}, nil, wire.Reply{}, &verdict.Decision{Event: "header field without an address"})
 	}
 	s.logUnreadable(t, &summary)
 	s.logMonitored(t, summary.Monitored)

@@ -61,7 +61,7 @@ func (k *session) exempt(p *past) bool {
 	if p.facts.Client.IsValid() && k.policy.ExemptClient(p.facts.Client.Addr()) {
 		return true
 	}
-	return k.policy.ExemptAuthenticated && slices.Contains(p.Attrs, decisions.Attr{Key: "authenticated", Value: "true"})
+	return k.policy.ExemptAuthenticated && p.Attr("authenticated") != ""
 }
 
 // judgePast judges a message of the history with the lists of a View, as far as the history
@@ -101,14 +101,7 @@ func (k *session) judgePast(ctx context.Context, v *blocklist.View, p *past) (*j
 
 // identityOf returns the header field that names a sender, as far as a decision tells it.
 func identityOf(d *decisions.Decision, address string) string {
-	attr := func(key string) string {
-		i := slices.IndexFunc(d.Attrs, func(a decisions.Attr) bool { return a.Key == key })
-		if i < 0 {
-			return ""
-		}
-		return d.Attrs[i].Value
-	}
-	if identity := attr("identity"); identity != verdict.EnvelopeIdentity && attr("sender") == address {
+	if identity := d.Attr("identity"); identity != verdict.EnvelopeIdentity && d.Attr("sender") == address {
 		return identity
 	}
 	return "header"

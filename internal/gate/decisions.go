@@ -262,14 +262,7 @@ func (h *history) Collect(to chan<- prometheus.Metric) {
 	if s.Reach != nil {
 		gauge(descOldest, float64(s.Reach.Unix()))
 	}
-	short := 0.0
-	if s.Short {
-		short = 1
-	}
-	gauge(descShort, short)
-	works := 1.0
-	if s.Error != "" {
-		works = 0
-	}
-	gauge(descWorks, works)
+	is := map[bool]float64{true: 1}
+	gauge(descShort, is[s.Short])
+	gauge(descWorks, is[s.Error == ""])
 }

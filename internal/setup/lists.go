@@ -105,6 +105,8 @@ func blocklistList(l config.List) (store.List, error) {
 		Optional:          l.Optional,
 		AllowPublicSuffix: l.AllowPublicSuffix,
 		PublicReason:      l.PublicReason,
+		Action:            verdict.ActionOf(l.Action),
+		HeaderAction:      verdict.ActionOf(l.HeaderAction),
 		PerRecipient:      l.PerRecipient,
 		Whole:             l.Managed,
 		Begins:            l.Managed,
@@ -123,17 +125,6 @@ func blocklistList(l config.List) (store.List, error) {
 	}
 	if err := list.Type.UnmarshalText([]byte(l.Type)); err != nil {
 		return list, err
-	}
-	for _, a := range []struct {
-		text   string
-		action *verdict.Action
-	}{{l.Action, &list.Action}, {l.HeaderAction, &list.HeaderAction}} {
-		if a.text == "" {
-			continue
-		}
-		if err := a.action.UnmarshalText([]byte(a.text)); err != nil {
-			return list, err
-		}
 	}
 	var err error
 	if list.ProvenBy, err = provenBy(l.ProvenBy); err != nil {
