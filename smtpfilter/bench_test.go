@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"spamgate/blocklist/verdict"
 	"spamgate/smtpfilter"
 )
 
@@ -107,7 +108,7 @@ func BenchmarkHistory(b *testing.B) {
 type idleHistory bool
 
 func (h idleHistory) Accepted(time.Time) bool { return bool(h) }
-func (idleHistory) Record(smtpfilter.Event)   {}
+func (idleHistory) Record(verdict.Decision)   {}
 
 // benchGate starts a gate with a sink as next hop and returns the gate's address.
 func benchGate(b testing.TB) string { return benchGateWith(b, nil) }

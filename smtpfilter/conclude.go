@@ -1,7 +1,6 @@
 package smtpfilter
 
 import (
-	"log/slog"
 	"slices"
 	"strings"
 
@@ -38,13 +37,13 @@ func (s *session) checkDuplicate(t *transaction, size int64) wire.Reply {
 		s.settle(t, sum, have)
 		reply := wire.NewReply(250, "2.0.0 Ok: delivered before; id "+t.id)
 		t.outcome = OutcomeAccepted
-		s.log(slog.LevelInfo, "delivered before", t, t.decided.Finding, t.recipients(), verdict.Accept.String(), reply, slog.Int64("size", size))
+		s.log(t, t.decided.Finding, t.recipients(), reply, &verdict.Decision{Event: "delivered before", Size: size, Sized: true})
 		return reply
 	}
 	s.settle(t, sum, others)
 	reply := wire.NewReply(451, "4.3.0 Some recipients have the message, send it again for all of them; id "+t.id)
 	t.outcome = OutcomePartial
-	s.log(slog.LevelInfo, "some recipients have the message", t, t.decided.Finding, t.recipients(), verdict.Defer.String(), reply, slog.Int64("size", size))
+	s.log(t, t.decided.Finding, t.recipients(), reply, &verdict.Decision{Event: "some recipients have the message", Size: size, Sized: true})
 	return reply
 }
 
@@ -62,8 +61,8 @@ func (s *session) conclude(t *transaction, size int64, reply wire.Reply, replies
 		s.logEach(t, size, reply, each)
 		t.outcome = OutcomeUnknown
 		unknown := t.recipientsWith(func(i int) bool { return each[i].IsZero() })
-		s.log(slog.LevelError, "no answer from the next hop", t, &noFinding, unknown, verdict.Defer.String(), reply,
-			slog.String("outcome", "unknown"), slog.Int64("size", size), s.errAttr(t, lost))
+		s.log(t, &noFinding, unknown, reply, &verdict.Decision{
+			Event: "no answer from the next hop", Outcome: "unknown", Size: size, Sized: true, Error: s.shown(t, lost.Error())})
 	case agree:
 		reply = t.commonReply(each)
 		s.logOutcome(t, size, reply)
@@ -161,8 +160,9 @@ func (s *session) remember(t *transaction, each []wire.Reply, final bool) {
 // settle stores outcomes in the Memory. It only logs that the Memory could not write them.
 func (s *session) settle(t *transaction, sum partial.Sum, outcomes []partial.Outcome) {
 	if err := t.settings.Memory.Settle(t.from.String(), sum, outcomes); err != nil {
-		s.log(slog.LevelWarn, "who has the message is not on disk: if the gate restarts before the client comes again, some get it twice",
-			t, t.decided.Finding, nil, "", wire.Reply{}, s.errAttr(t, err))
+		s.log(t, t.decided.Finding, nil, wire.Reply{}, &verdict.Decision{
+			Event: "who has the message is not on disk: if the gate restarts before the client comes again, some get it twice",
+			Error: s.shown(t, err.Error())})
 	}
 }
 
@@ -178,8 +178,8 @@ func (s *session) logEach(t *transaction, size int64, reply wire.Reply, each []w
 	}
 	logAlike := func(text string, first int) {
 		to := t.recipientsWith(func(i int) bool { return !each[i].IsZero() && words[i] == words[first] })
-		s.log(slog.LevelInfo, text, t, t.decided.Finding, to, verdict.Accept.String(), reply,
-			s.nextHopAttr(t, each[first]), slog.Int64("size", size))
+		s.log(t, t.decided.Finding, to, reply, &verdict.Decision{
+			Event: text, Action: verdict.Accept.String(), NextHop: s.shown(t, each[first].String()), Size: size, Sized: true})
 	}
 	if first := slices.IndexFunc(each, wire.Reply.Positive); first >= 0 {
 		logAlike("delivered to some recipients", first)

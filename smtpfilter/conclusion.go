@@ -40,7 +40,7 @@ func (j *Judgement) Decide() *Conclusion {
 	case j.ahead && !d.Refuses() && len(j.taken) > 0:
 		pending := d.Pending
 		j.decideWhole(d, tags)
-		if d.Pending = pending; d.Finding.Verdict.Action == verdict.Discard {
+		if d.Pending = pending; d.Finding.Verdict.Action.Drops() {
 			j.drop()
 		}
 	}
@@ -107,7 +107,7 @@ func (j *Judgement) decide(d *Conclusion, classes []*Class, deciding func(*Class
 		}
 	}
 	d.Finding = strictestOf(passes)
-	takes := func(f *verdict.Finding) bool { return f.Verdict.Action != verdict.Discard }
+	takes := func(f *verdict.Finding) bool { return !f.Verdict.Action.Drops() }
 	mixed := slices.ContainsFunc(passes, takes)
 	if len(refusals) > 0 && (!mixed || j.Policy.MixedHeaders == MixedRefuse || slices.ContainsFunc(refusals, noAnswer)) {
 		d.Finding, d.Mixed = strictestOf(refusals), mixed
@@ -260,7 +260,7 @@ func tagsAhead(classes []*Class) []string {
 func (j *Judgement) decideWhole(d *Conclusion, tags []string) {
 	var against []*verdict.Finding
 	for _, class := range j.taken {
-		if f := class.Decides(); f.Verdict.Action >= verdict.Discard && !marks(tags, f) {
+		if f := class.Decides(); f.Verdict.Action > verdict.Tag && !marks(tags, f) {
 			against = append(against, f)
 		}
 	}
@@ -270,7 +270,7 @@ func (j *Judgement) decideWhole(d *Conclusion, tags []string) {
 		return
 	}
 	*d = Conclusion{Finding: strictestOf(against), Mixed: len(against) < len(j.taken), Tags: tags}
-	if d.Mixed && d.Finding.Verdict.Action == verdict.Discard {
+	if d.Mixed && d.Finding.Verdict.Action.Drops() {
 		refused := *d.Finding
 		refused.Verdict.Action = verdict.Reject
 		d.Finding = &refused
@@ -280,11 +280,11 @@ func (j *Judgement) decideWhole(d *Conclusion, tags []string) {
 // marks reports whether there is the tag of a finding that would refuse the message.
 func marks(tags []string, f *verdict.Finding) bool {
 	tag := tagValue(&f.Verdict.Match)
-	return f.Verdict.Action != verdict.Discard && (slices.Contains(tags, tag) || slices.Contains(tags, tag+proofPending))
+	return !f.Verdict.Action.Drops() && (slices.Contains(tags, tag) || slices.Contains(tags, tag+proofPending))
 }
 
 // drops reports whether the message is discarded for the recipients of the class, whatever is
 // proven.
 func (c *Class) drops() bool {
-	return c.Decides().Verdict.Action == verdict.Discard && c.decidingProved().Verdict.Action == verdict.Discard
+	return c.Decides().Verdict.Action.Drops() && c.decidingProved().Verdict.Action.Drops()
 }

@@ -13,146 +13,111 @@ import (
 	"spamgate/smtpfilter/wire"
 )
 
-// DecisionLog writes a line for each decision about a message, alike for every door.
+// DecisionLog writes decisions about messages to the log and to the history, alike for every door.
 type DecisionLog struct {
 	Log *slog.Logger
 
-	// ShowAddress returns an address as the log shows it.
+	// ShowAddress returns an address as the log and the history show it.
 	ShowAddress func(address string) string
 
 	// History takes the decisions, too; nil: there is none.
 	History History
 }
 
-// Decision is a message, and the sender that a decision is about. The log omits what is
-// empty.
-type Decision struct {
-	ID       string
-	Action   string
-	Judge    verdict.Judge // whose generation is logged; nil if nobody was asked
-	Door     string        // "" for the proxy
-	Listener string
+// History takes the decisions about messages, whatever the level of the log is. Its methods are
+// safe for concurrent use, and never wait.
+type History interface {
+	// Accepted counts an accepted message of senders that no list has, of which nothing else
+	// was recorded. It reports whether Record wants the decision all the same, and then it
+	// does not count it.
+	Accepted(at time.Time) bool
 
-	Client        string
-	ForwardedFor  string
-	Helo          string
-	TLS           string
-	Authenticated bool
-
-	From      string // the reverse-path, which may be empty
-	To        string // as ShowAll returns it
-	MessageID string
-	QueueID   string // at the mail server that asks
-
-	Finding verdict.Finding
-	Reply   string // with no address that ShowAddress hides
-	Server  string
-	Began   time.Time
-
-	// Parties are for the History; nil: it does not get the decision.
-	Parties *Parties
+	// Record takes a decision.
+	Record(verdict.Decision)
 }
 
-// Enabled reports whether lines of a level are written.
-func (l DecisionLog) Enabled(level slog.Level) bool {
-	return l.Log.Enabled(context.Background(), level)
-}
-
-// Write writes a line. The attributes of the message come first, always in the same order.
-func (l DecisionLog) Write(level slog.Level, text string, d *Decision, more ...slog.Attr) {
-	logged := l.Enabled(level)
-	if !logged && d.Parties == nil {
-		return
+// Wants reports whether the log or the History takes a decision, of which only Event must be set.
+// It is asked once for each decision. Recorded says whether the History has taken another one
+// about the message, so that it gets the rest.
+func (l DecisionLog) Wants(d *verdict.Decision, f *verdict.Finding, recorded *bool) bool {
+	e := verdict.EventOf(d.Event)
+	d.Level, d.Action = e.Level, cmp.Or(d.Action, e.Action)
+	switch {
+	case l.History == nil:
+	case d.Event == verdict.EventAccepted && f.Verdict.Match.IsZero() && !*recorded:
+		d.Kept = l.History.Accepted(time.Now())
+	default:
+		d.Kept = true
 	}
-	// LogAttrs would look up the caller, which the log does not show.
-	r := slog.NewRecord(time.Now(), level, text, 0)
-	l.addAttrs(&r, d, more)
-	if logged {
+	*recorded = *recorded || d.Kept
+	return d.Kept || l.Log.Enabled(context.Background(), d.Level)
+}
+
+// Write completes a decision with the message, the finding and the recipients that it is about,
+// and writes it.
+func (l DecisionLog) Write(d *verdict.Decision, m *verdict.Message, f *verdict.Finding, n int, rcpt func(i int) string) {
+	d.Time, d.Duration = time.Now(), d.Duration.Round(time.Microsecond)
+	d.Listener, d.Helo = m.Listener, m.Helo
+	d.From, d.To = "<"+l.show(m.ReversePath)+">", l.ShowAll(n, rcpt)
+	l.setFinding(d, f)
+	if l.Log.Enabled(context.Background(), d.Level) {
+		// LogAttrs would look up the caller, which the log does not show.
+		r := slog.NewRecord(d.Time, d.Level, d.Event, 0)
+		addAttrs(&r, d)
 		_ = l.Log.Handler().Handle(context.Background(), r) // a failure does not change the decision
 	}
-	if d.Parties != nil {
-		l.record(&r, d.Parties)
+	if d.Kept {
+		l.setParties(d, m, n, rcpt)
+		l.History.Record(*d)
 	}
 }
-
-// record gives a decision to the History.
-func (l DecisionLog) record(r *slog.Record, p *Parties) { l.History.Record(Event{*r, *p}) }
 
 // addAttrs adds the attributes of a line. Their array is on the stack, and the log's handler must
 // not be called above it.
-func (l DecisionLog) addAttrs(r *slog.Record, d *Decision, more []slog.Attr) {
-	attrs := make([]slog.Attr, 0, 24)
-	attrs = l.appendMessage(attrs, d)
-	attrs = l.appendFinding(attrs, &d.Finding)
-	attrs = appendText(attrs, "reply", d.Reply)
-	attrs = appendText(attrs, "server", d.Server)
-	for i := range more {
-		if v := more[i].Value; v.Kind() != slog.KindString || v.String() != "" {
-			attrs = append(attrs, more[i])
-		}
-	}
-	attrs = append(attrs, slog.String("duration", time.Since(d.Began).Round(time.Microsecond).String()))
-	r.AddAttrs(attrs...)
+func addAttrs(r *slog.Record, d *verdict.Decision) {
+	r.AddAttrs(d.AppendAttrs(make([]slog.Attr, 0, 24))...)
 }
 
-// appendMessage appends the attributes of the message that a decision is about.
-func (l DecisionLog) appendMessage(attrs []slog.Attr, d *Decision) []slog.Attr {
-	attrs = appendText(attrs, "id", d.ID)
-	attrs = appendText(attrs, "action", d.Action)
-	if d.Judge != nil {
-		attrs = append(attrs, slog.Uint64("generation", d.Judge.Generation()))
-	}
-	attrs = appendText(attrs, "door", d.Door)
-	attrs = appendText(attrs, "listener", d.Listener)
-	attrs = appendText(attrs, "client", d.Client)
-	attrs = appendText(attrs, "forwarded_for", d.ForwardedFor)
-	attrs = appendText(attrs, "helo", d.Helo)
-	attrs = appendText(attrs, "tls", d.TLS)
-	if d.Authenticated {
-		attrs = append(attrs, slog.Bool("authenticated", true))
-	}
-	attrs = appendText(attrs, "from", "<"+l.show(d.From)+">")
-	attrs = appendText(attrs, "to", d.To)
-	attrs = appendText(attrs, "message_id", d.MessageID)
-	return appendText(attrs, "queue_id", d.QueueID)
-}
-
-// appendFinding appends the attributes of a finding.
-func (l DecisionLog) appendFinding(attrs []slog.Attr, f *verdict.Finding) []slog.Attr {
-	attrs = appendText(attrs, "identity", f.Identity)
+// setFinding sets what a finding says.
+func (l DecisionLog) setFinding(d *verdict.Decision, f *verdict.Finding) {
+	d.Identity = f.Identity
 	m := &f.Verdict.Match
 	switch {
 	case m.Sender != "":
-		attrs = appendText(attrs, "sender", l.show(m.Sender))
-		attrs = appendText(attrs, "by_way_of", l.show(f.Address))
+		d.Sender, d.ByWayOf = l.show(m.Sender), l.show(f.Address)
 	case f.Identity != verdict.EnvelopeIdentity:
-		attrs = appendText(attrs, "sender", l.show(f.Address))
-		attrs = appendText(attrs, "form", l.show(f.Form))
+		d.Sender, d.Form = l.show(f.Address), l.show(f.Form)
 	}
 	if !m.IsZero() {
-		attrs = appendText(attrs, "list", m.List)
-		attrs = appendText(attrs, "entry", l.showKey(m.Entry))
-		attrs = appendText(attrs, "entry_for", l.showKey(m.For))
-		if m.Unconfirmed {
-			attrs = append(attrs, slog.Bool("confirmed", false))
-		} else if m.File != "" {
-			attrs = appendText(attrs, "source", m.Source())
+		d.List, d.Entry, d.EntryFor = m.List, l.showKey(m.Entry), l.showKey(m.For)
+		if d.Unconfirmed = m.Unconfirmed; !m.Unconfirmed && m.File != "" {
+			d.Source = m.Source()
 		}
-		attrs = appendText(attrs, "reason", m.Reason)
-		attrs = appendText(attrs, "note", m.Note)
-		attrs = appendText(attrs, "recipient_policy", f.Policy)
+		d.Reason, d.Note, d.Policy = m.Reason, m.Note, f.Policy
 	}
-	proof, unproven := proofs(&f.Verdict)
-	attrs = appendText(attrs, "proof", proof)
-	return appendText(attrs, "unproven", unproven)
+	d.Proof, d.Unproven = proofs(&f.Verdict)
 }
 
-// appendText appends an attribute, unless it is empty.
-func appendText(attrs []slog.Attr, key, value string) []slog.Attr {
-	if value == "" {
-		return attrs
+// setParties sets the addresses that a line of the log may have no place for.
+func (l DecisionLog) setParties(d *verdict.Decision, m *verdict.Message, n int, rcpt func(i int) string) {
+	d.MoreRecipients = max(0, n-verdict.MaxParties)
+	if n > 0 {
+		d.Recipients = make([]string, min(n, verdict.MaxParties))
 	}
-	return append(attrs, slog.String(key, value))
+	for i := range d.Recipients {
+		d.Recipients[i] = l.show(rcpt(i))
+	}
+	seen := map[string]bool{}
+	for _, s := range m.HeaderSenders {
+		if s.Address == m.ReversePath || len(d.HeaderSenders) == verdict.MaxParties {
+			continue
+		}
+		if shown := l.show(s.Address); !seen[shown] {
+			seen[shown] = true
+			d.HeaderSenders = append(d.HeaderSenders, shown)
+		}
+	}
+	d.HeaderSenders = slices.Clip(d.HeaderSenders)
 }
 
 // proofs returns what was asked to prove the sender, and the allow lists whose entries do not
@@ -199,6 +164,9 @@ const maxShown = 2048
 // ShowAll returns n recipients as the log shows them: all, or as many as fit and the number
 // of the others.
 func (l DecisionLog) ShowAll(n int, rcpt func(i int) string) string {
+	if n == 0 {
+		return "" // without memory for the Builder
+	}
 	var b strings.Builder
 	for i := range n {
 		shown := "<" + l.show(rcpt(i)) + ">"
@@ -251,14 +219,14 @@ func (l DecisionLog) hiddenRefusal(p *Policy, f verdict.Finding, id string, refu
 }
 
 // EachMonitored calls do for each entry that only monitors: with the finding about it, and
-// with the attribute that says what it would have done without the monitor mode.
-func EachMonitored(findings []verdict.Finding, do func(f verdict.Finding, would []slog.Attr)) {
+// with the action without the monitor mode, "" for none.
+func EachMonitored(findings []verdict.Finding, do func(f verdict.Finding, would string)) {
 	for _, f := range findings {
 		for _, m := range f.Verdict.Monitored[:min(maxLines, len(f.Verdict.Monitored))] {
 			f.Verdict.Match = m
-			var would []slog.Attr
+			would := ""
 			if m.Action != verdict.Accept {
-				would = []slog.Attr{slog.String("would", m.Action.String())}
+				would = m.Action.String()
 			}
 			do(f, would)
 		}

@@ -43,7 +43,7 @@ func TestDecisionAttributes(t *testing.T) {
 		}}
 		var policy smtpfilter.Policy
 		reply := log.Refusal(&policy, &tt.finding, "I", policy.Refusal(&tt.finding, "I"))
-		log.Write(slog.LevelInfo, "refused", &smtpfilter.Decision{ID: "I", From: outer, Finding: tt.finding, Reply: reply.String()})
+		log.Write(&verdict.Decision{Event: "refused", ID: "I", Reply: reply.String()}, &verdict.Message{ReversePath: outer}, &tt.finding, 0, nil)
 		for _, want := range tt.want {
 			if !strings.Contains(b.String(), want) {
 				t.Errorf("no %s in\n%s", want, b.String())

@@ -11,50 +11,44 @@ import (
 	"spamgate/smtpfilter/wire"
 )
 
-// Every decision is one line. The text names the kind of decision; the attributes of the
-// message come first, always in the same order.
-
 // logOutcome logs a message with the next hop's reply.
 func (s *session) logOutcome(t *transaction, size int64, reply wire.Reply) {
-	text := "accepted"
+	f, action, exempt := t.Shown()
+	d := verdict.Decision{Event: verdict.EventAccepted, NextHop: s.shown(t, reply.String()), Exempt: exempt, Size: size, Sized: true}
 	t.outcome = OutcomeAccepted
 	if !reply.Positive() {
-		text = "refused by the next hop"
+		d.Event = "refused by the next hop"
 		t.outcome = OutcomeNextHop
 	}
-	f, action, exempt := t.Shown()
-	refused := ""
 	if f.Verdict.Action > action && action == verdict.Tag {
-		refused = s.showAll(t.refusing())
+		d.RefusedFor = s.showAll(t.refusing())
 	}
-	ahead := ""
 	if action == verdict.Accept && len(t.tags) > 0 { // what the tags say is not so after all
-		action, ahead = verdict.Tag, strings.Join(t.tags, ", and one: ")
+		action, d.TaggedAhead = verdict.Tag, strings.Join(t.tags, ", and one: ")
 	}
-	s.log(slog.LevelInfo, text, t, f, t.recipients(), action.String(), wire.Reply{}, s.nextHopAttr(t, reply),
-		slog.String("exempt", exempt), slog.String("refused_for", refused), slog.String("tagged_ahead", ahead), slog.Int64("size", size))
+	d.Action = action.String()
+	s.log(t, f, t.recipients(), wire.Reply{}, &d)
 }
 
 // logRefusal logs a sender that was refused, or that could not be looked up. Refused are the
 // recipients for whom alone it is, or nil.
 func (s *session) logRefusal(t *transaction, f *verdict.Finding, to []wire.Path, reply wire.Reply, refused []wire.Path) {
-	t.outcome = OutcomeListed
-	action := verdict.Reject
-	if reply.Temporary() {
-		action = verdict.Defer
-	}
 	if noAnswer(f) {
 		t.outcome = OutcomeFailed
-		s.log(slog.LevelError, "lists cannot be asked", t, f, to, action.String(), reply,
-			slog.String("error", s.hide(t, f, WhyNoAnswer(f.Err))))
+		s.log(t, f, to, reply, &verdict.Decision{Event: "lists cannot be asked", Error: s.hide(t, f, WhyNoAnswer(f.Err))})
 		return
 	}
-	reply = s.server.decisions().Refusal(t.Policy, f, t.id, reply, texts(refused)...)
-	var more []slog.Attr
-	if refused != nil {
-		more = []slog.Attr{slog.String("refused_for", s.showAll(refused))}
+	t.outcome = OutcomeListed
+	d := verdict.Decision{Event: "refused", Action: refusal(reply), RefusedFor: s.showAll(refused)}
+	s.log(t, f, to, s.server.decisions().Refusal(t.Policy, f, t.id, reply, texts(refused)...), &d)
+}
+
+// refusal returns the name of the action that a reply of the gate's own amounts to.
+func refusal(reply wire.Reply) string {
+	if reply.Temporary() {
+		return verdict.Defer.String()
 	}
-	s.log(slog.LevelInfo, "refused", t, f, to, action.String(), reply, more...)
+	return verdict.Reject.String()
 }
 
 // logDiscarded logs for which recipients a message was accepted and dropped, a line for each
@@ -67,7 +61,7 @@ func (s *session) logDiscarded(t *transaction) {
 				to = append(to, r.path)
 			}
 		}
-		s.log(slog.LevelWarn, "discarded", t, class.Decides(), to, verdict.Discard.String(), wire.Reply{})
+		s.log(t, class.Decides(), to, wire.Reply{}, &verdict.Decision{Event: "discarded"})
 	}
 }
 
@@ -78,14 +72,9 @@ func (s *session) observe(t *transaction, class *Class) {
 
 // logMonitored logs each entry that only monitors.
 func (s *session) logMonitored(t *transaction, findings []verdict.Finding) {
-	EachMonitored(findings, func(f verdict.Finding, would []slog.Attr) {
-		s.log(slog.LevelInfo, "monitored", t, &f, nil, "monitor", wire.Reply{}, would...)
+	EachMonitored(findings, func(f verdict.Finding, would string) {
+		s.log(t, &f, nil, wire.Reply{}, &verdict.Decision{Event: verdict.EventMonitored, Would: would})
 	})
-}
-
-// logWithoutAddress logs a header field that has no address.
-func (s *session) logWithoutAddress(t *transaction, field string) {
-	s.log(slog.LevelInfo, "header field without an address", t, &verdict.Finding{Identity: field}, nil, verdict.Accept.String(), wire.Reply{})
 }
 
 // logUnreadable logs the first address in the header that could not be looked up, and how
@@ -93,25 +82,21 @@ func (s *session) logWithoutAddress(t *transaction, field string) {
 func (s *session) logUnreadable(t *transaction, h *HeaderFindings) {
 	if h.Unreadables > 0 {
 		first := &h.Unreadable
-		s.log(slog.LevelInfo, "header address not understood", t, first, nil, verdict.Accept.String(), wire.Reply{},
-			slog.Int("addresses", h.Unreadables), slog.String("error", s.hide(t, first, first.Err.Error())))
+		s.log(t, first, nil, wire.Reply{}, &verdict.Decision{
+			Event: "header address not understood", Addresses: h.Unreadables, Error: s.hide(t, first, first.Err.Error())})
 	}
 }
 
 // logNextHopFailure logs a next hop that could not be asked, or did not answer.
 func (s *session) logNextHopFailure(t *transaction, to []wire.Path, reply wire.Reply, err error) {
 	t.outcome = OutcomeFailed
-	s.log(slog.LevelError, "next hop failed", t, &noFinding, to, verdict.Defer.String(), reply, s.errAttr(t, err))
+	s.log(t, &noFinding, to, reply, &verdict.Decision{Event: "next hop failed", Error: s.shown(t, err.Error())})
 }
 
 // logBytesRefused logs a message that was refused because of its bytes, size or form.
 func (s *session) logBytesRefused(t *transaction, size int64, reply wire.Reply, err error) {
-	action := verdict.Reject
-	if reply.Temporary() {
-		action = verdict.Defer
-	}
-	s.log(slog.LevelInfo, "message refused", t, &noFinding, t.recipients(), action.String(), reply,
-		slog.Int64("size", size), s.errAttr(t, err))
+	s.log(t, &noFinding, t.recipients(), reply, &verdict.Decision{
+		Event: "message refused", Action: refusal(reply), Size: size, Sized: true, Error: s.shown(t, err.Error())})
 }
 
 // logBadCommand logs a MAIL or RCPT that is malformed or asks for what is not offered. If
@@ -183,37 +168,23 @@ func (l *Listener) logClosed(c *wire.Conn) {
 		slog.String("duration", c.Age().Round(time.Microsecond).String()))
 }
 
-// log logs a decision about a message.
-func (s *session) log(level slog.Level, text string, t *transaction, f *verdict.Finding, to []wire.Path, action string, reply wire.Reply, more ...slog.Attr) {
+// log logs a decision about a message, of which d has what the caller knows.
+func (s *session) log(t *transaction, f *verdict.Finding, to []wire.Path, reply wire.Reply, d *verdict.Decision) {
 	log := s.server.decisions()
-	kept := log.Wanted(text, f, t.recorded)
-	if !kept && !log.Enabled(level) {
+	if !log.Wants(d, f, &t.recorded) {
 		return
 	}
-	var d Decision
-	s.describe(&d, t)
-	d.Action, d.To, d.Reply = action, s.showAll(to), s.hide(t, f, reply.String())
-	d.Finding = *f
-	if kept {
-		t.recorded = true
-		d.Parties = log.Parties(len(to), func(i int) string { return to[i].String() }, d.From, t.Message.HeaderSenders)
-	}
-	log.Write(level, text, &d, more...)
-}
-
-// describe sets what a decision says of the message and its client.
-func (s *session) describe(d *Decision, t *transaction) {
-	d.ID, d.Judge, d.MessageID, d.Began = t.id, t.Judge, t.messageID, t.began
-	d.Listener = s.peer.listener.name
-	d.Client, d.Helo = t.client.Addr.String(), t.client.Helo
+	d.ID, d.Judge, d.MessageID, d.Duration = t.id, t.Judge, t.messageID, time.Since(t.began)
+	d.Client = t.client.Addr.String()
 	d.TLS, d.Authenticated = tlsVersion(s.conn.TLS()), s.conn.Authenticated()
-	d.From = t.from.String()
 	if logged := s.conn.Forwarded(); logged.Addr != t.client.Addr {
 		d.ForwardedFor = logged.Addr.String()
 	}
 	if of, ok := t.next.(interface{ Server() string }); ok {
 		d.Server = of.Server()
 	}
+	d.Reply = s.hide(t, f, reply.String())
+	log.Write(d, &t.Message, f, len(to), func(i int) string { return to[i].String() })
 }
 
 // tlsVersion returns "TLSv1.3" for example, or "none".
@@ -240,12 +211,5 @@ func (s *session) hide(t *transaction, f *verdict.Finding, text string) string {
 	return text
 }
 
-// nextHopAttr returns the attribute for the next hop's reply, which the client received.
-func (s *session) nextHopAttr(t *transaction, reply wire.Reply) slog.Attr {
-	return slog.String("next_hop", s.hide(t, &noFinding, reply.String()))
-}
-
-// errAttr returns the attribute for an error.
-func (s *session) errAttr(t *transaction, err error) slog.Attr {
-	return slog.String("error", s.hide(t, &noFinding, err.Error()))
-}
+// shown returns a text of a next hop or an error as the log shows it.
+func (s *session) shown(t *transaction, text string) string { return s.hide(t, &noFinding, text) }

@@ -66,11 +66,6 @@ func (j judge) Judge(_ context.Context, _ *verdict.Message, q verdict.Query) (ve
 // failing marks a verdict that is none: the lists cannot be asked.
 const failing = "\x00"
 
-var actions = map[string]verdict.Action{
-	"accept": verdict.Accept, "tag": verdict.Tag, "discard": verdict.Discard,
-	"defer": verdict.Defer, "reject": verdict.Reject,
-}
-
 // add parses "STAGE ADDRESS ACTION [REASON]". The action "secret" rejects without showing
 // the reason, "unconfirmed" rejects like a filter alone, "monitor" would reject, and
 // "fail" means that the lists cannot be asked.
@@ -89,8 +84,8 @@ func (j tableJudge) add(text string) error {
 		m.Reason = smtptest.Expand(f[3])
 	}
 	v := verdict.Verdict{}
-	switch action, ok := actions[f[2]]; {
-	case ok:
+	switch action := verdict.ActionOf(f[2]); {
+	case action.String() == f[2] && action != verdict.Monitor:
 		m.Action = action
 		v = verdict.Verdict{Action: action, Match: m}
 	case f[2] == "secret":

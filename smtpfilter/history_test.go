@@ -19,7 +19,7 @@ type history struct {
 	all bool
 
 	mu       sync.Mutex
-	events   []smtpfilter.Event
+	events   []verdict.Decision
 	accepted int
 }
 
@@ -32,10 +32,10 @@ func (h *history) Accepted(time.Time) bool {
 	return h.all
 }
 
-func (h *history) Record(e smtpfilter.Event) {
+func (h *history) Record(d verdict.Decision) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.events = append(h.events, e)
+	h.events = append(h.events, d)
 }
 
 // TestHistory: a history gets the lines of the log with all their attributes, whatever the level
@@ -85,7 +85,7 @@ func TestHistory(t *testing.T) {
 		}, tt.level, session)
 		var got []string
 		for _, e := range h.events {
-			got = append(got, fmt.Sprintf("%s %v %v", e.Message, e.Recipients, e.HeaderSenders))
+			got = append(got, fmt.Sprintf("%s %v %v", e.Event, e.Recipients, e.HeaderSenders))
 		}
 		if !slices.Equal(got, tt.want) {
 			t.Errorf("%q, want %q", got, tt.want)
@@ -102,12 +102,14 @@ func TestHistory(t *testing.T) {
 }
 
 // checkSameLines wants the events to be the lines of the log.
-func checkSameLines(t *testing.T, events []smtpfilter.Event, lines []string) {
+func checkSameLines(t *testing.T, events []verdict.Decision, lines []string) {
 	t.Helper()
 	var text strings.Builder
 	handler := slog.NewTextHandler(&text, nil)
 	for _, e := range events {
-		if err := handler.Handle(t.Context(), e.Record); err != nil {
+		r := slog.NewRecord(e.Time, e.Level, e.Event, 0)
+		r.AddAttrs(e.AppendAttrs(nil)...)
+		if err := handler.Handle(t.Context(), r); err != nil {
 			t.Error(err)
 		}
 	}
@@ -118,20 +120,28 @@ func checkSameLines(t *testing.T, events []smtpfilter.Event, lines []string) {
 
 // TestParties bounds recipients and header senders, and names each of these once.
 func TestParties(t *testing.T) {
-	show := func(address string) string { return strings.TrimSuffix(address, "?") }
-	l := smtpfilter.DecisionLog{ShowAddress: show}
-	header := []verdict.HeaderSender{{Address: "from"}, {Address: "a"}, {Address: "a?"}}
+	h := new(history)
+	l := smtpfilter.DecisionLog{Log: slog.New(slog.DiscardHandler), ShowAddress: func(address string) string { return strings.TrimSuffix(address, "?") }, History: h}
+	m := verdict.Message{ReversePath: "from", HeaderSenders: []verdict.HeaderSender{{Address: "from"}, {Address: "a"}, {Address: "a?"}}}
 	for i := range 2000 {
-		header = append(header, verdict.HeaderSender{Address: fmt.Sprintf("%d?", i)})
+		m.HeaderSenders = append(m.HeaderSenders, verdict.HeaderSender{Address: fmt.Sprintf("%d?", i)})
 	}
-	p := l.Parties(1003, func(i int) string { return fmt.Sprintf("to%d?", i) }, "from", header)
-	if len(p.Recipients) != 1000 || p.Recipients[999] != "to999" || p.MoreRecipients != 3 {
-		t.Errorf("%d recipients and %d more", len(p.Recipients), p.MoreRecipients)
+	parties := func(m verdict.Message, n int) verdict.Decision {
+		d, f, recorded := verdict.Decision{Event: "refused"}, verdict.Finding{}, false
+		if !l.Wants(&d, &f, &recorded) || !recorded {
+			t.Fatal("not wanted")
+		}
+		l.Write(&d, &m, &f, n, func(i int) string { return fmt.Sprintf("to%d?", i) })
+		return h.events[len(h.events)-1]
 	}
-	if n := len(p.HeaderSenders); n != 1000 || p.HeaderSenders[0] != "a" || p.HeaderSenders[1] != "0" {
-		t.Errorf("%d header senders: %q", n, p.HeaderSenders[:min(n, 3)])
+	d := parties(m, 1003)
+	if len(d.Recipients) != 1000 || d.Recipients[999] != "to999" || d.MoreRecipients != 3 {
+		t.Errorf("%d recipients and %d more", len(d.Recipients), d.MoreRecipients)
 	}
-	if p := l.Parties(0, nil, "", nil); p.Recipients != nil || p.HeaderSenders != nil || p.MoreRecipients != 0 {
-		t.Errorf("%+v", p)
+	if n := len(d.HeaderSenders); n != 1000 || d.HeaderSenders[0] != "a" || d.HeaderSenders[1] != "0" {
+		t.Errorf("%d header senders: %q", n, d.HeaderSenders[:min(n, 3)])
+	}
+	if d := parties(verdict.Message{}, 0); d.Recipients != nil || d.HeaderSenders != nil || d.MoreRecipients != 0 {
+		t.Errorf("%+v", d)
 	}
 }

@@ -146,7 +146,7 @@ func (j *Judgement) Take(rcpt verdict.Recipient, class *Class) {
 	switch {
 	case class.taken:
 		return
-	case class.AtRCPT().Verdict.Action == verdict.Discard:
+	case class.AtRCPT().Verdict.Action.Drops():
 		class.Dropped = true
 		j.dropped = append(j.dropped, class)
 	case j.taken == nil:
@@ -306,12 +306,12 @@ func (j *Judgement) AssumeProved(classes ...*Class) {
 
 // Refusing returns which classes refuse a message that others take; if none does, which discard it.
 func (j *Judgement) Refusing() func(*Class) bool {
-	least := verdict.Defer
-	refuses := func(class *Class) bool { return class.Decides().Verdict.Action >= least }
-	if !slices.ContainsFunc(j.taken, refuses) {
-		least = verdict.Discard
+	is := verdict.Action.Refuses
+	decides := func(class *Class) bool { return is(class.Decides().Verdict.Action) }
+	if !slices.ContainsFunc(j.taken, decides) {
+		is = verdict.Action.Drops
 	}
-	return refuses
+	return decides
 }
 
 // Shown returns the finding that a line about an accepted message shows, what was done because

@@ -5,9 +5,9 @@ import (
 	"context"
 	"errors"
 	"io"
-	"log/slog"
 	"time"
 
+	"spamgate/blocklist/verdict"
 	"spamgate/smtpfilter/nexthop"
 	"spamgate/smtpfilter/wire"
 )
@@ -73,7 +73,7 @@ func (s *session) judgeHeader(t *transaction, section []byte) *HeaderFault {
 		return found.Fault
 	}
 	for _, field := range found.Empty {
-		s.logWithoutAddress(t, field)
+		s.log(t, &verdict.Finding{Identity: field}, nil, wire.Reply{}, &verdict.Decision{Event: "header field without an address"})
 	}
 	s.logUnreadable(t, &found)
 	s.logMonitored(t, found.Monitored)
@@ -265,7 +265,7 @@ func (s *session) refuseBytes(t *transaction, body *wire.Body, cause error) wire
 	case !reply.IsZero():
 	case errors.Is(cause, wire.ErrReset):
 		t.outcome = OutcomeAbandoned
-		s.log(slog.LevelInfo, "given up by the client", t, &noFinding, t.recipients(), "", wire.Reply{}, slog.Int64("size", body.Size()))
+		s.log(t, &noFinding, t.recipients(), wire.Reply{}, &verdict.Decision{Event: "given up by the client", Size: body.Size(), Sized: true})
 		return wire.NewReply(250, "2.0.0 Ok") // which the client does not receive
 	case wire.Interrupted(cause):
 		t.outcome = OutcomeFailed

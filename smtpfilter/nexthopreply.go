@@ -3,7 +3,6 @@ package smtpfilter
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
 
@@ -55,8 +54,8 @@ func (s *session) askRcpt(t *transaction, r *recipient) (wire.Reply, RecipientOu
 		t.deferred = append(t.deferred, r.path)
 	}
 	t.outcome = OutcomeNextHop
-	s.log(slog.LevelInfo, "refused by the next hop", t, &r.class.Envelope, []wire.Path{r.path}, verdict.Accept.String(), wire.Reply{},
-		s.nextHopAttr(t, reply))
+	s.log(t, &r.class.Envelope, []wire.Path{r.path}, wire.Reply{}, &verdict.Decision{
+		Event: "refused by the next hop", Action: verdict.Accept.String(), NextHop: s.shown(t, reply.String())})
 	return reply, RecipientNextHop
 }
 

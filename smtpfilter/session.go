@@ -3,7 +3,6 @@ package smtpfilter
 import (
 	"errors"
 	"io"
-	"log/slog"
 	"net/netip"
 
 	"github.com/emersion/go-smtp"
@@ -45,15 +44,15 @@ func (s *session) judgeRcpt() (wire.Reply, RecipientOutcome) {
 	// who the client is.
 	if !s.conn.Authenticated() && !policy.TakesRecipient(parsed) {
 		reply := wire.NewReply(550, "5.7.1 <"+PublicText(rcpt.String())+"> relay access denied; id "+t.id)
-		s.log(slog.LevelInfo, "relay denied", t, &noFinding, []wire.Path{rcpt}, verdict.Reject.String(), reply)
+		s.log(t, &noFinding, []wire.Path{rcpt}, reply, &verdict.Decision{Event: "relay denied"})
 		return reply, RecipientRelayDenied
 	}
 	r := recipient{path: rcpt, params: cmd.Params, class: t.Recipient(parsed)}
 	s.observe(t, r.class)
-	switch r.class.AtRCPT().Verdict.Action {
-	case verdict.Reject, verdict.Defer:
+	switch v := &r.class.AtRCPT().Verdict; {
+	case v.Action.Refuses():
 		return s.refuseRcpt(t, &r)
-	case verdict.Discard:
+	case v.Action.Drops():
 		t.discarded = append(t.discarded, r)
 		t.Take(parsed, r.class)
 		return wire.NewReply(250, "2.1.5 Ok"), RecipientDiscarded
@@ -61,12 +60,12 @@ func (s *session) judgeRcpt() (wire.Reply, RecipientOutcome) {
 	// A listed sender has its refusal by then, and learns nothing of who exists.
 	if !s.conn.Authenticated() && !policy.KnowsRecipient(parsed) {
 		reply := wire.NewReply(550, "5.1.1 <"+PublicText(rcpt.String())+"> no such recipient here; id "+t.id)
-		s.log(slog.LevelInfo, "recipient unknown", t, &noFinding, []wire.Path{rcpt}, verdict.Reject.String(), reply)
+		s.log(t, &noFinding, []wire.Path{rcpt}, reply, &verdict.Decision{Event: "recipient unknown"})
 		return reply, RecipientUnknown
 	}
 	entries, group, ok := t.recall(rcpt)
 	if !ok {
-		s.log(slog.LevelInfo, "other recipients go first", t, &r.class.Envelope, []wire.Path{rcpt}, verdict.Defer.String(), tryLater)
+		s.log(t, &r.class.Envelope, []wire.Path{rcpt}, tryLater, &verdict.Decision{Event: "other recipients go first"})
 		return tryLater, RecipientPostponed
 	}
 	r.entries = entries

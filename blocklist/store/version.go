@@ -7,7 +7,6 @@ import (
 	"spamgate/blocklist"
 	"spamgate/blocklist/listfile"
 	"spamgate/blocklist/segment"
-	"spamgate/blocklist/verdict"
 )
 
 // version is one list as it was read, complete and good. It is immutable, except for what it
@@ -166,7 +165,7 @@ func (c *Config) readOptions(l *List) readOptions {
 			PerRecipient:      l.PerRecipient,
 			Format:            l.Format,
 			Column:            l.Column,
-			Discard:           l.Action == verdict.Discard,
+			Discard:           l.Action.Drops(),
 			MaxBytes:          l.maxBytes(),
 		},
 		noExceptions: c.FilterOnly,

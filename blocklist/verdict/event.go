@@ -1,8 +1,14 @@
 package verdict
 
+import "log/slog"
+
 // Event is a kind of line about a message, in the log and in the history.
 type Event struct {
-	Text string
+	Text  string
+	Level slog.Level
+
+	// Action is the name of the line's action, "" if that depends on the message, or if there is none.
+	Action string
 
 	// Note: the line stands beside the one that tells what became of the message, so that totals do
 	// not count it.
@@ -30,26 +36,26 @@ const (
 var Events = []Event{
 	{Text: EventAccepted, Plain: true, Delivered: true},
 	{Text: "refused", Plain: true},
-	{Text: EventMonitored, Plain: true, Class: "monitor", Words: "only logged"},
-	{Text: "discarded", Plain: true, Delivered: true},
-	{Text: "relay denied", Class: "reject", Words: "refused"},
-	{Text: "recipient unknown", Class: "reject", Words: "refused"},
-	{Text: "message refused", Class: "reject", Words: "refused"},
-	{Text: "command refused", Class: "reject", Words: "refused"},
+	{Text: EventMonitored, Action: "monitor", Plain: true},
+	{Text: "discarded", Level: slog.LevelWarn, Action: "discard", Plain: true, Delivered: true},
+	{Text: "relay denied", Action: "reject"},
+	{Text: "recipient unknown", Action: "reject"},
+	{Text: "message refused"},
+	{Text: "command refused", Action: "reject"},
 	{Text: "refused by the next hop", Class: "reject", Words: "refused by the server"},
-	{Text: "delivered before", Plain: true, Delivered: true, Class: "accept", Words: "delivered before"},
-	{Text: "delivered to some recipients", Plain: true, Delivered: true, Class: "defer", Words: "delivered to some"},
-	{Text: "other recipients go first", Class: "defer", Words: "deferred"},
-	{Text: "some recipients have the message", Class: "defer", Words: "deferred"},
-	{Text: "lists cannot be asked", Class: "defer", Words: "deferred"},
-	{Text: "next hop failed", Class: "defer", Words: "deferred"},
-	{Text: "no answer from the next hop", Class: "defer", Words: "deferred"},
-	{Text: "message not stored", Class: "defer", Words: "deferred"},
+	{Text: "delivered before", Action: "accept", Plain: true, Delivered: true, Class: "accept", Words: "delivered before"},
+	{Text: "delivered to some recipients", Action: "accept", Plain: true, Delivered: true, Class: "defer", Words: "delivered to some"},
+	{Text: "other recipients go first", Action: "defer"},
+	{Text: "some recipients have the message", Action: "defer"},
+	{Text: "lists cannot be asked", Level: slog.LevelError, Action: "defer"},
+	{Text: "next hop failed", Level: slog.LevelError, Action: "defer"},
+	{Text: "no answer from the next hop", Level: slog.LevelError, Action: "defer"},
+	{Text: "message not stored", Level: slog.LevelError, Action: "defer"},
 	{Text: "given up by the client", Class: "monitor", Words: "given up"},
-	{Text: "header address not understood", Note: true, Class: "monitor", Words: "only logged"},
-	{Text: "header field without an address", Note: true, Class: "monitor", Words: "only logged"},
-	{Text: "unfinished message not removed", Note: true, Class: "monitor", Words: "only logged"},
-	{Text: "who has the message is not on disk: if the gate restarts before the client comes again, some get it twice", Note: true, Class: "monitor", Words: "only logged"},
+	{Text: "header address not understood", Action: "accept", Note: true, Class: "monitor", Words: "only logged"},
+	{Text: "header field without an address", Action: "accept", Note: true, Class: "monitor", Words: "only logged"},
+	{Text: "unfinished message not removed", Level: slog.LevelError, Note: true, Class: "monitor", Words: "only logged"},
+	{Text: "who has the message is not on disk: if the gate restarts before the client comes again, some get it twice", Level: slog.LevelWarn, Note: true, Class: "monitor", Words: "only logged"},
 }
 
 var eventsByText = func() map[string]*Event {

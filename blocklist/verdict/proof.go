@@ -1,10 +1,6 @@
 package verdict
 
-import (
-	"fmt"
-	"slices"
-	"strings"
-)
+import "fmt"
 
 // Proofs are ways to prove that a sender is not forged. It is a bit set: any of them will
 // do. The zero Proofs asks for none.
@@ -19,31 +15,14 @@ const (
 var proofNames = []string{"spf", "dkim"}
 
 // String returns the names with commas between: "spf,dkim".
-func (p Proofs) String() string {
-	var names []string
-	for i, name := range proofNames {
-		if p&(1<<i) != 0 {
-			names = append(names, name)
-		}
-	}
-	return strings.Join(names, ",")
-}
+func (p Proofs) String() string { return namesOf(proofNames, uint8(p)) }
 
 // MarshalText returns what String returns.
 func (p Proofs) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
 
 // UnmarshalText parses what String returns: one name, or several with commas between.
 func (p *Proofs) UnmarshalText(text []byte) error {
-	var proofs Proofs
-	for name := range strings.SplitSeq(string(text), ",") {
-		i := slices.Index(proofNames, name)
-		if i < 0 {
-			return fmt.Errorf("unknown proof %q: use %s", name, strings.Join(proofNames, ", "))
-		}
-		proofs |= 1 << i
-	}
-	*p = proofs
-	return nil
+	return parseNames("proof", proofNames, string(text), (*uint8)(p))
 }
 
 // ProofState says whether a sender is proven.

@@ -29,15 +29,7 @@ func (s Stage) Validate() error {
 }
 
 // String returns the stages' names with commas between: "envelope,header".
-func (s Stage) String() string {
-	var names []string
-	for i, name := range stageNames {
-		if s&(1<<i) != 0 {
-			names = append(names, name)
-		}
-	}
-	return strings.Join(names, ",")
-}
+func (s Stage) String() string { return namesOf(stageNames, uint8(s)) }
 
 // MarshalText returns what String returns.
 func (s Stage) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
@@ -45,15 +37,31 @@ func (s Stage) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 // UnmarshalText parses what String returns: one stage's name, or several with
 // commas between.
 func (s *Stage) UnmarshalText(text []byte) error {
-	var stages Stage
-	for name := range strings.SplitSeq(string(text), ",") {
-		i := slices.Index(stageNames, name)
-		if i < 0 {
-			return fmt.Errorf("unknown stage %q: use %s", name, strings.Join(stageNames, ", "))
+	return parseNames("stage", stageNames, string(text), (*uint8)(s))
+}
+
+// namesOf returns the names of the bits of a set, with commas between.
+func namesOf(all []string, set uint8) string {
+	var names []string
+	for i, name := range all {
+		if set&(1<<i) != 0 {
+			names = append(names, name)
 		}
-		stages |= 1 << i
 	}
-	*s = stages
+	return strings.Join(names, ",")
+}
+
+// parseNames parses what namesOf returns: one name, or several with commas between.
+func parseNames(what string, all []string, text string, set *uint8) error {
+	var bits uint8
+	for name := range strings.SplitSeq(text, ",") {
+		i := slices.Index(all, name)
+		if i < 0 {
+			return fmt.Errorf("unknown %s %q: use %s", what, name, strings.Join(all, ", "))
+		}
+		bits |= 1 << i
+	}
+	*set = bits
 	return nil
 }
 

@@ -35,10 +35,7 @@ func keep(t *testing.T, all ...decisions.Decision) *decisions.Reader {
 	if err := errors.Join(w.Sync(t.Context()), w.Close()); err != nil {
 		t.Fatal(err)
 	}
-	r, err := decisions.OpenReader(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := decisions.NewReader(dir)
 	t.Cleanup(func() { r.Close() })
 	return r
 }

@@ -139,7 +139,7 @@ func (d doorSession) atRCPT(g *group) *verdict.Finding {
 // does returns what the door does because of a finding. A policy service cannot discard a
 // message, and tags it.
 func (d doorSession) does(f *verdict.Finding) verdict.Action {
-	if d.door.Table == config.TablePolicyService && f.Verdict.Action == verdict.Discard {
+	if d.door.Table == config.TablePolicyService && f.Verdict.Action .Drops() {
 		return verdict.Tag
 	}
 	return f.Verdict.Action
@@ -188,8 +188,8 @@ func (d doorSession) says(f *verdict.Finding, tags []string) string {
 		return policyservice.Action(a)
 	case !a.Reply.IsZero():
 		return a.Reply.String()
-	case a.Action == verdict.Discard:
-		return "discard"
+	case a.Action.Drops():
+		return a.Action.String()
 	case len(a.Tags) > 0:
 		return "add " + smtpfilter.TagField + ": " + strings.Join(a.Tags, ", and one: ")
 	}

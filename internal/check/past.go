@@ -140,7 +140,7 @@ func (m *judgedMessage) actionFor(g *group) verdict.Action {
 	case m.end.Refuses():
 		return m.end.Finding.Verdict.Action
 	case g.class.Dropped:
-		return verdict.Discard
+		return g.class.Decides().Verdict.Action
 	case len(m.end.Tags) > 0:
 		return verdict.Tag
 	}

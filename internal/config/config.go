@@ -193,7 +193,7 @@ type Policy struct {
 	// contact is empty, the "; " before its placeholder is left out too.
 	RejectText string `toml:"reject_text"`
 
-	AllowDiscard bool `toml:"allow_discard"` // permit the action "discard"
+	AllowDiscard bool `toml:"allow_discard"` // permit actions that drop mail
 }
 
 // Watch is for file systems that do not report changes of the list files.

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"spamgate/blocklist/store"
+	"spamgate/blocklist/verdict"
 	"spamgate/internal/dnslist"
 )
 
@@ -89,13 +90,12 @@ func (d *document) askedLists(door *Door) {
 
 // refuses reports whether the list refuses senders at one of its stages.
 func (l *List) refuses() bool {
-	refusing := []string{"reject", "defer"}
 	header := l.HeaderAction
 	if header == "" {
 		header = l.Action
 	}
-	return slices.Contains(l.Stage, stageEnvelope) && slices.Contains(refusing, l.Action) ||
-		slices.Contains(l.Stage, stageHeader) && slices.Contains(refusing, header)
+	return slices.Contains(l.Stage, stageEnvelope) && verdict.ActionOf(l.Action).Refuses() ||
+		slices.Contains(l.Stage, stageHeader) && verdict.ActionOf(header).Refuses()
 }
 
 // resolver checks [resolver].

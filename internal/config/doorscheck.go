@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"spamgate/blocklist/verdict"
 	"spamgate/internal/text"
 	"spamgate/internal/unixsocket"
 )
@@ -211,8 +212,8 @@ func (d *document) policyService(door *Door) {
 		case !envelope && at >= 0:
 			d.warn(element(door.Key("lists"), at), fmt.Sprintf("the list %q has no effect here: its stage is \"header\", and a policy service sees no header", l.Name),
 				`remove it, or add "envelope" to the list's stage; a [[milter]] sees headers`)
-		case envelope && l.Type == typeBlock && l.Action == actionDiscard:
-			d.warn(element("list", i)+".action", fmt.Sprintf("\"discard\" is \"tag\" at the policy service %s, since Postfix would discard the mail for all its recipients", door.Name),
+		case envelope && l.Type == typeBlock && verdict.ActionOf(l.Action).Drops():
+			d.warn(element("list", i)+".action", fmt.Sprintf("%q is \"tag\" at the policy service %s, since Postfix would discard the mail for all its recipients", l.Action, door.Name),
 				"a [[listener]] or a [[milter]] can discard")
 		}
 		if envelope && slices.Contains(l.ProvenBy, proofDKIM) {

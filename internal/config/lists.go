@@ -4,14 +4,14 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+
+	"spamgate/blocklist/verdict"
 )
 
 // Values of [[list]] keys that several checks use.
 const (
 	typeBlock = "block"
 	typeAllow = "allow"
-
-	actionDiscard = "discard"
 
 	proofSPF  = "spf"
 	proofDKIM = "dkim"
@@ -110,19 +110,27 @@ func (d *document) blockList(path string, l *List) {
 	if l.Override {
 		d.fail(path+".override", "has an effect only in an allow list", `remove the line, or write type = "allow"`)
 	}
-	d.action(path+".action", l.Action)
+	d.action(path+".action", l.Action, blockActions)
 	switch {
 	case l.HeaderAction == "":
 	case !slices.Contains(l.Stage, stageHeader):
 		d.fail(path+".header_action", `has no effect, since stage lacks "header"`, `remove the line, or add "header" to stage`)
 	default:
-		d.action(path+".header_action", l.HeaderAction)
+		d.action(path+".header_action", l.HeaderAction, blockActions)
 	}
 }
 
-func (d *document) action(path, action string) {
-	if d.oneOf(path, action, "reject", "defer", actionDiscard, "tag", "monitor") && action == actionDiscard && !d.cfg.Policy.AllowDiscard {
-		d.fail(path, `"discard" loses mail without telling anyone`,
+// blockActions are the actions of block lists: the strictest first, then monitor.
+var blockActions = func() []string {
+	all := verdict.Actions()[verdict.Tag:verdict.Monitor]
+	slices.Reverse(all)
+	return append(all, verdict.Monitor.String())
+}()
+
+// action checks an action that is one of some.
+func (d *document) action(path, action string, of []string) {
+	if d.oneOf(path, action, of...) && verdict.ActionOf(action).Drops() && !d.cfg.Policy.AllowDiscard {
+		d.fail(path, fmt.Sprintf("%q loses mail without telling anyone", action),
 			`write allow_discard = true in [policy] if that is intended, or another action`)
 	}
 }

@@ -191,7 +191,7 @@ proven_by = ["dkim", "spf"]
 [[list]]
 name = "blocked"
 path = "blocked.txt"
-action = "discard"
+action = "defer"
 header_action = "tag"
 stage = ["header"]
 public_reason = false
@@ -279,7 +279,7 @@ addr = ["127.0.0.1:53", "[::0:1]:5353"]
 	always.Name, always.Path, always.Type, always.Action = "always", "/etc/spamgate/always.txt", "allow", ""
 	always.Override, always.Match = true, "exact"
 	always.ProvenBy = []string{"dkim", "spf"}
-	blocked.Name, blocked.Path, blocked.Action, blocked.HeaderAction = "blocked", filepath.Join(dir, "blocked.txt"), "discard", "tag"
+	blocked.Name, blocked.Path, blocked.Action, blocked.HeaderAction = "blocked", filepath.Join(dir, "blocked.txt"), "defer", "tag"
 	blocked.Stage, blocked.PublicReason, blocked.Optional, blocked.AllowPublicSuffix = []string{"header"}, false, true, true
 	fetched.Name, fetched.Copy = "fetched", "/var/lib/spamgate/copies/fetched/list"
 	fetched.URL, fetched.AllowHTTP = "http://lists.example:8080/blocked.csv.zst?token=0", true

@@ -31,7 +31,7 @@ type RecipientPolicy struct {
 	Exempt bool `toml:"exempt"` // they get mail from every sender
 
 	Lists     []string `toml:"lists"`                        // names of the lists that count; empty: all
-	MaxAction string   `toml:"max_action"`                   // "defer", "discard", "tag"; empty: any
+	MaxAction string   `toml:"max_action"`                   // milder than "reject"; empty: any
 	Mode      string   `toml:"mode" oneof:"enforce,monitor"` // "monitor": lists only log, and MaxAction is empty
 }
 
@@ -172,15 +172,13 @@ func (d *document) say(path string, p *RecipientPolicy) {
 func (d *document) maxAction(path string, p *RecipientPolicy) {
 	at := path + ".max_action"
 	switch p.MaxAction {
-	case "", "defer", "tag":
-	case actionDiscard:
-		d.action(at, actionDiscard)
+	case "":
 	case "reject":
 		d.fail(at, `"reject" is the strictest action, and limits nothing`, `write "defer" or "tag", or remove the line`)
 	case modeMonitor:
 		d.fail(at, `"monitor" is not an action here`, `write mode = "monitor" instead`)
 	default:
-		d.oneOf(at, p.MaxAction, "defer", actionDiscard, "tag")
+		d.action(at, p.MaxAction, blockActions[1:len(blockActions)-1])
 	}
 	if p.MaxAction != "" && p.Mode == modeMonitor {
 		d.fail(at, `has no effect with mode = "monitor", which takes no action`, "remove one of the two")

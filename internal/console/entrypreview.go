@@ -9,7 +9,6 @@ import (
 
 	"spamgate/blocklist/listfile"
 	"spamgate/blocklist/sender"
-	"spamgate/blocklist/verdict"
 	"spamgate/internal/check"
 	"spamgate/internal/config"
 	"spamgate/internal/decisions"
@@ -106,7 +105,7 @@ func (p *entryPreview) Otherwise() string {
 			return "decided otherwise"
 		}
 	}
-	return p.Verb(p.Changed[0].Would)
+	return p.Changed[0].Would.Done()
 }
 
 // maxRemedies bounds the remedies that are shown.
@@ -285,10 +284,3 @@ func (p *entryPreview) Reason() string {
 
 // Short returns a time without its year and seconds.
 func (p *entryPreview) Short(t time.Time) string { return t.Local().Format("Jan 2, 15:04") }
-
-// Verb says what the lists would do with a message.
-func (p *entryPreview) Verb(a verdict.Action) string {
-	return map[verdict.Action]string{
-		verdict.Accept: "accepted", verdict.Reject: "refused", verdict.Defer: "deferred", verdict.Discard: "discarded", verdict.Tag: "tagged", verdict.Monitor: "only logged",
-	}[a]
-}

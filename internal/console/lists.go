@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"time"
 
+	"spamgate/blocklist/verdict"
 	"spamgate/internal/accounts"
 	"spamgate/internal/admin"
 	"spamgate/internal/config"
@@ -68,13 +69,9 @@ func newShownList(l admin.List, now time.Time) shownList {
 
 // does says what a match of a list does to a message.
 func does(l *admin.List) string {
-	words := map[string]string{"reject": "refuses", "defer": "defers", "discard": "discards", "tag": "tags", "monitor": "only logs"}
-	s := words[l.Action]
-	switch {
-	case l.Type == "allow":
-		s = "lets in"
-	case l.HeaderAction != "":
-		s += ", in headers " + words[l.HeaderAction]
+	s := verdict.ActionOf(l.Action).Does() // an allow list has none, and accepts
+	if l.HeaderAction != "" {
+		s += ", in headers " + verdict.ActionOf(l.HeaderAction).Does()
 	}
 	if l.ProvenBy != "" {
 		s += ", if proven"

@@ -106,10 +106,7 @@ func newTestLists(t *testing.T, more string, files map[string]string) *testLists
 	if err != nil {
 		t.Fatal(err)
 	}
-	reader, err := decisions.OpenReader(filepath.Join(c.State.Dir, "decisions"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	reader := decisions.NewReader(filepath.Join(c.State.Dir, "decisions"))
 	t.Cleanup(func() {
 		p.history.Close()
 		reader.Close()

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -34,24 +35,15 @@ type mailRow struct {
 // outcome is what became of a message in a word or two, with the class of its badge.
 type outcome struct{ Class, Text string }
 
-// actionOutcomes are the outcomes of the gate's own decisions.
-var actionOutcomes = map[string]outcome{
-	"accept":  {"accept", "accepted"},
-	"tag":     {"tag", "tagged"},
-	"discard": {"discard", "discarded"},
-	"defer":   {"defer", "deferred"},
-	"reject":  {"reject", "refused"},
-	"monitor": {"monitor", "only logged"},
-}
-
 // outcomeOf returns what became of a message. A refusal with a reply of 4xx is a deferral.
 func outcomeOf(d *decisions.Decision) outcome {
 	e := verdict.EventOf(d.Event)
 	o := outcome{e.Class, e.Words}
-	if e.Class == "" {
-		o = actionOutcomes[d.Action]
-	}
-	if o.Class == "" {
+	switch {
+	case e.Class != "":
+	case isAction(d.Action):
+		o = outcome{d.Action, verdict.ActionOf(d.Action).Done()}
+	default:
 		o = outcome{"monitor", cmp.Or(d.Action, d.Event)}
 	}
 	if o.Class == "reject" && strings.HasPrefix(d.Reply, "4") {
@@ -60,6 +52,9 @@ func outcomeOf(d *decisions.Decision) outcome {
 	}
 	return o
 }
+
+// isAction reports whether the text is the name of an action; a later version may have others.
+func isAction(text string) bool { return slices.Contains(verdict.Actions(), text) }
 
 // mailRows makes rows of decisions.
 func (x *exchange) mailRows(all []fleetsearch.Decision) []mailRow {
@@ -72,7 +67,7 @@ func (x *exchange) mailRows(all []fleetsearch.Decision) []mailRow {
 		}
 		r.To = d.Recipients[:min(shownRecipients, len(d.Recipients))]
 		r.More = len(d.Recipients) - len(r.To) + d.MoreRecipients
-		if _, plain := actionOutcomes[d.Action]; !plain || d.Event != "accepted" && d.Event != "refused" && d.Event != "discarded" {
+		if !isAction(d.Action) || d.Event != "accepted" && d.Event != "refused" && d.Event != "discarded" {
 			r.Why = d.Event
 		}
 		rows[i] = r
@@ -98,13 +93,10 @@ func judged(d *decisions.Decision) string {
 // letInPath returns the path of the form that lets the sender of a decision in. It is "" if that
 // would not help, since no list stopped or marked the message, or if it is not offered.
 func (x *exchange) letInPath(d *decisions.Decision, gate string) string {
-	switch d.Action {
-	case "reject", "defer", "discard", "tag":
-		if d.List != "" {
-			return x.entryPath("allow", d, gate)
-		}
+	if a := verdict.ActionOf(d.Action); a == verdict.Accept || a == verdict.Monitor || d.List == "" {
+		return ""
 	}
-	return ""
+	return x.entryPath("allow", d, gate)
 }
 
 // entryPath returns the path of the form for a new entry about the sender of a decision that a gate

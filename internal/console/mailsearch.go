@@ -11,6 +11,7 @@ import (
 
 	"spamgate/blocklist/sender"
 	"spamgate/internal/accounts"
+	"spamgate/blocklist/verdict"
 	"spamgate/internal/decisions"
 	"spamgate/internal/fleetsearch"
 	"spamgate/internal/logging"
@@ -30,7 +31,7 @@ type option struct{ Value, Text string }
 // actionOptions returns the choices of an outcome.
 func actionOptions() (all []option) {
 	for _, a := range words.Actions {
-		all = append(all, option{a, actionOutcomes[a].Text})
+		all = append(all, option{a, verdict.ActionOf(a).Done()})
 	}
 	return all
 }

@@ -108,17 +108,12 @@ func openHistory(t testing.TB, state string) (*decisions.Recorder, *decisions.Re
 	if err != nil {
 		t.Fatal(err)
 	}
-	reader, err := decisions.OpenReader(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	reader := decisions.NewReader(dir)
 	t.Cleanup(func() {
 		if err := recorder.Close(); err != nil {
 			t.Error(err)
 		}
-		if err := reader.Close(); err != nil {
-			t.Error(err)
-		}
+		reader.Close()
 	})
 	return recorder, reader
 }

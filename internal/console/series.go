@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"spamgate/blocklist/verdict"
 	"spamgate/internal/decisions"
 )
 
@@ -29,7 +30,7 @@ var spans = []span{
 }
 
 // kinds are the outcomes that the chart tells apart, from the bottom.
-var kinds = []string{"accept", "tag", "discard", "defer", "reject"}
+var kinds = verdict.Actions()[:verdict.Monitor]
 
 // series is what was decided over time.
 type series struct {
@@ -103,7 +104,7 @@ func (s span) start(begin time.Time, i int) time.Time {
 func newSeries(s span, begin time.Time, totals []decisions.Total) *series {
 	all := &series{Steps: make([]step, s.steps)}
 	for _, k := range kinds {
-		all.Kinds = append(all.Kinds, kind{Action: k, Text: actionOutcomes[k].Text})
+		all.Kinds = append(all.Kinds, kind{Action: k, Text: verdict.ActionOf(k).Done()})
 	}
 	starts := make([]time.Time, s.steps)
 	for i := range starts {
@@ -207,7 +208,7 @@ func (st *step) Says() string {
 	}
 	for k, n := range st.Counts {
 		if n > 0 {
-			text += fmt.Sprintf(" %s %s,", number(n), actionOutcomes[kinds[k]].Text)
+			text += fmt.Sprintf(" %s %s,", number(n), verdict.ActionOf(kinds[k]).Done())
 		}
 	}
 	return text[:len(text)-1]

@@ -282,7 +282,7 @@ func (x *exchange) present(q check.Question) presentVerdict {
 	v := presentVerdict{Address: q.Address}
 	answer, err := x.console.Check.Address(x.r.Context(), q)
 	if err == nil {
-		v.Outcome, v.Text = actionOutcomes[answer.Action.String()], printed(answer)
+		v.Outcome, v.Text = outcome{answer.Action.String(), answer.Action.Done()}, printed(answer)
 		q.Trace = true
 		answer, err = x.console.Check.Address(x.r.Context(), q)
 	}

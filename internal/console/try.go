@@ -51,13 +51,6 @@ type tried struct {
 	Trace  string
 }
 
-// Verb says what happens.
-func (t *tried) Verb() string {
-	return map[verdict.Action]string{
-		verdict.Accept: "accepted", verdict.Reject: "refused", verdict.Defer: "deferred", verdict.Discard: "discarded", verdict.Tag: "tagged", verdict.Monitor: "only logged",
-	}[t.Action]
-}
-
 // tryForm returns the form as it was filled in.
 func (x *exchange) tryForm() *tryForm {
 	value := func(name string) string { return strings.TrimSpace(x.r.FormValue(name)) }

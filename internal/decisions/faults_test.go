@@ -91,10 +91,7 @@ func rounds(few, many int) int {
 // they had committed is there, and no file is damaged.
 func TestKilled(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "decisions")
-	r, err := OpenReader(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := NewReader(dir)
 	defer r.Close()
 	all := 0
 	for round := range rounds(3, 50) {

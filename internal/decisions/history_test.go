@@ -21,10 +21,7 @@ func open(t testing.TB, change func(*Options)) (*Recorder, *Reader, string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { w.Close() })
-	r, err := OpenReader(o.Dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := NewReader(o.Dir)
 	t.Cleanup(func() { r.Close() })
 	return w, r, o.Dir
 }

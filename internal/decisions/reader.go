@@ -30,13 +30,13 @@ const (
 	idleTime  = time.Minute
 )
 
-// OpenReader opens the history for reading. A missing directory is an empty history.
-func OpenReader(dir string) (*Reader, error) {
-	return &Reader{folder: newFolder(dir), idle: map[string][]*readFile{}, first: map[string]int64{}}, nil
+// NewReader returns a Reader of a directory. A missing one is an empty history.
+func NewReader(dir string) *Reader {
+	return &Reader{folder: newFolder(dir), idle: map[string][]*readFile{}, first: map[string]int64{}}
 }
 
 // Close closes the files. Queries that run are not disturbed.
-func (r *Reader) Close() error {
+func (r *Reader) Close() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.closed = true
@@ -44,7 +44,6 @@ func (r *Reader) Close() error {
 		r.timer.Stop()
 	}
 	r.closeIdle(func(string) bool { return false })
-	return nil
 }
 
 // closeIdle closes the idle files that are not wanted. The caller has locked mu.

@@ -134,10 +134,7 @@ func TestClockJumps(t *testing.T) {
 			var clock testClock
 			clock.add(9 * 24 * time.Hour)
 			o := Options{Dir: filepath.Join(t.TempDir(), "decisions"), Keep: 7 * 24 * time.Hour, MaxBytes: 1 << 30, Now: clock.now}
-			r, err := OpenReader(o.Dir)
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := NewReader(o.Dir)
 			defer r.Close()
 			w, err := Open(o)
 			if err != nil {

@@ -44,10 +44,7 @@ func TestNameTaken(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 		w.Close()
-		r, err := OpenReader(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := NewReader(dir)
 		if page, err := r.Find(t.Context(), Query{Address: "r1@example.net"}); err != nil {
 			t.Errorf("%s: %v, %v", what, page, err)
 		}

@@ -3,7 +3,6 @@ package door
 import (
 	"bytes"
 	"io"
-	"log/slog"
 	"slices"
 
 	"spamgate/blocklist/verdict"
@@ -23,7 +22,7 @@ func (m *Message) Header(section []byte, names []string) {
 		return
 	}
 	for _, field := range found.Empty {
-		m.log(slog.LevelInfo, "header field without an address", verdict.Finding{Identity: field}, nil, verdict.Accept.String(), wire.Reply{})
+		m.log(&verdict.Finding{Identity: field}, nil, wire.Reply{}, &verdict.Decision{Event: "header field without an address"})
 	}
 	m.logUnreadable(found)
 	m.logMonitored(found.Monitored)
@@ -74,7 +73,8 @@ func (m *Message) End() Answer {
 		return m.refuseSender(c)
 	}
 	if i := slices.IndexFunc(m.taken, func(r recipient) bool { return r.class.Dropped }); i >= 0 {
-		return Answer{Action: verdict.Discard, DiscardTag: smtpfilter.TagOf(&m.taken[i].class.Decides().Verdict), Tags: c.Tags}
+		v := &m.taken[i].class.Decides().Verdict
+		return Answer{Action: v.Action, DiscardTag: smtpfilter.TagOf(v), Tags: c.Tags}
 	}
 	a := Answer{Action: c.Finding.Verdict.Action, Tags: c.Tags}
 	if len(a.Tags) > 0 {

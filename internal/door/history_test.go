@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"spamgate/smtpfilter"
+	"spamgate/blocklist/verdict"
 )
 
 // history is a History that keeps its decisions.
@@ -17,8 +17,8 @@ type history struct {
 
 func (h *history) Accepted(time.Time) bool { h.accepted++; return false }
 
-func (h *history) Record(e smtpfilter.Event) {
-	h.events = append(h.events, fmt.Sprintf("%s %v %v", e.Message, e.Recipients, e.HeaderSenders))
+func (h *history) Record(d verdict.Decision) {
+	h.events = append(h.events, fmt.Sprintf("%s %v %v", d.Event, d.Recipients, d.HeaderSenders))
 }
 
 // TestHistory: a door tells the history what the log has, and the plain accepts only of messages

@@ -1,8 +1,8 @@
 package door
 
 import (
-	"log/slog"
 	"slices"
+	"time"
 
 	"spamgate/blocklist/verdict"
 	"spamgate/smtpfilter"
@@ -14,53 +14,35 @@ func (d *Door) decisions() smtpfilter.DecisionLog {
 	return smtpfilter.DecisionLog{Log: d.cfg.Log, ShowAddress: d.cfg.ShowAddress, History: d.cfg.History}
 }
 
-// log logs a decision about the message.
-func (m *Message) log(level slog.Level, text string, f verdict.Finding, to []string, action string, reply wire.Reply, more ...slog.Attr) {
+// log logs a decision about the message, of which d has what the caller knows.
+func (m *Message) log(f *verdict.Finding, to []string, reply wire.Reply, d *verdict.Decision) {
 	log := m.door.decisions()
-	kept := log.Wanted(text, &f, m.recorded)
-	if !kept && !log.Enabled(level) {
+	if !log.Wants(d, f, &m.recorded) {
 		return
 	}
-	d := smtpfilter.Decision{
-		ID:            m.id,
-		Action:        action,
-		Judge:         m.judged.Judge,
-		Door:          m.door.cfg.Protocol,
-		Listener:      m.door.cfg.Name,
-		Helo:          m.envelope.Helo,
-		Authenticated: m.envelope.Login != "",
-		From:          m.envelope.From,
-		To:            showAll(log, to),
-		MessageID:     m.messageID,
-		QueueID:       m.envelope.QueueID,
-		Finding:       f,
-		Reply:         log.Hide(reply.String(), append(to, m.envelope.From, f.Address, f.Verdict.Match.Sender)...),
-		Began:         m.began,
-	}
-	if kept {
-		m.recorded = true
-		d.Parties = log.Parties(len(to), func(i int) string { return to[i] }, d.From, m.judged.Message.HeaderSenders)
-	}
+	d.ID, d.Judge, d.MessageID, d.Duration = m.id, m.judged.Judge, m.messageID, time.Since(m.began)
+	d.Door, d.Authenticated, d.QueueID = m.door.cfg.Protocol, m.envelope.Login != "", m.envelope.QueueID
 	switch client := m.envelope.Client; {
 	case client.IsValid() && client.Port() == 0: // the mail server has not told it
 		d.Client = client.Addr().String()
 	case client.IsValid():
 		d.Client = client.String()
 	}
-	log.Write(level, text, &d, more...)
+	d.Reply = log.Hide(reply.String(), append(to, m.envelope.From, f.Address, f.Verdict.Match.Sender)...)
+	log.Write(d, &m.judged.Message, f, len(to), func(i int) string { return to[i] })
 }
 
 // logRefusal logs a sender that was refused, or that could not be looked up. Refused are the
 // recipients for whom alone it is, or nil.
 func (m *Message) logRefusal(f *verdict.Finding, a Answer, to, refused []string) {
+	decisions := m.door.decisions()
 	if f.NoAnswer() {
-		m.log(slog.LevelError, "lists cannot be asked", *f, to, a.Action.String(), a.Reply,
-			slog.String("error", m.door.decisions().Hide(smtpfilter.WhyNoAnswer(f.Err), m.envelope.From, f.Address)))
+		m.log(f, to, a.Reply, &verdict.Decision{
+			Event: "lists cannot be asked", Error: decisions.Hide(smtpfilter.WhyNoAnswer(f.Err), m.envelope.From, f.Address)})
 		return
 	}
-	decisions := m.door.decisions()
-	m.log(slog.LevelInfo, "refused", *f, to, a.Action.String(), decisions.Refusal(m.judged.Policy, f, m.id, a.Reply, refused...),
-		slog.String("refused_for", showAll(decisions, refused)))
+	m.log(f, to, decisions.Refusal(m.judged.Policy, f, m.id, a.Reply, refused...), &verdict.Decision{
+		Event: "refused", Action: a.Action.String(), RefusedFor: showAll(decisions, refused)})
 }
 
 func showAll(log smtpfilter.DecisionLog, paths []string) string {
@@ -95,12 +77,11 @@ func outcomeOf(f *verdict.Finding) smtpfilter.Outcome {
 // logAccepted logs a message that a recipient gets.
 func (m *Message) logAccepted() {
 	f, action, exempt := m.judged.Shown()
-	refused := ""
+	d := verdict.Decision{Event: verdict.EventAccepted, Action: action.String(), Exempt: exempt}
 	if f.Verdict.Action > action && action == verdict.Tag {
-		refused = showAll(m.door.decisions(), m.pathsThat(m.judged.Refusing()))
+		d.RefusedFor = showAll(m.door.decisions(), m.pathsThat(m.judged.Refusing()))
 	}
-	m.log(slog.LevelInfo, "accepted", *f, m.paths(), action.String(), wire.Reply{},
-		slog.String("exempt", exempt), slog.String("refused_for", refused))
+	m.log(f, m.paths(), wire.Reply{}, &d)
 }
 
 // logDiscarded logs for which recipients a message is dropped, a line for each class of them.
@@ -108,7 +89,7 @@ func (m *Message) logDiscarded() {
 	for _, class := range m.judged.Used() {
 		if class.Dropped {
 			to := m.pathsThat(func(of *smtpfilter.Class) bool { return of == class })
-			m.log(slog.LevelWarn, "discarded", *class.Decides(), to, verdict.Discard.String(), wire.Reply{})
+			m.log(class.Decides(), to, wire.Reply{}, &verdict.Decision{Event: "discarded"})
 		}
 	}
 }
@@ -122,8 +103,8 @@ func (m *Message) observe(classes ...*smtpfilter.Class) {
 
 // logMonitored logs each entry that only monitors.
 func (m *Message) logMonitored(findings []verdict.Finding) {
-	smtpfilter.EachMonitored(findings, func(f verdict.Finding, would []slog.Attr) {
-		m.log(slog.LevelInfo, "monitored", f, nil, "monitor", wire.Reply{}, would...)
+	smtpfilter.EachMonitored(findings, func(f verdict.Finding, would string) {
+		m.log(&f, nil, wire.Reply{}, &verdict.Decision{Event: verdict.EventMonitored, Would: would})
 	})
 }
 
@@ -131,9 +112,8 @@ func (m *Message) logMonitored(findings []verdict.Finding) {
 // many there are.
 func (m *Message) logUnreadable(h smtpfilter.HeaderFindings) {
 	if h.Unreadables > 0 {
-		first := h.Unreadable
-		m.log(slog.LevelInfo, "header address not understood", first, nil, verdict.Accept.String(), wire.Reply{},
-			slog.Int("addresses", h.Unreadables),
-			slog.String("error", m.door.decisions().Hide(first.Err.Error(), m.envelope.From, first.Address)))
+		first := &h.Unreadable
+		m.log(first, nil, wire.Reply{}, &verdict.Decision{Event: "header address not understood", Addresses: h.Unreadables,
+			Error: m.door.decisions().Hide(first.Err.Error(), m.envelope.From, first.Address)})
 	}
 }

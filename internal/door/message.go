@@ -2,7 +2,6 @@ package door
 
 import (
 	"context"
-	"log/slog"
 	"time"
 
 	"spamgate/blocklist/sender"
@@ -99,7 +98,7 @@ func (m *Message) RecipientAs(path, rewritten string) Answer {
 		if a.NoAnswer {
 			outcome = smtpfilter.RecipientFailed
 		}
-	case a.Action == verdict.Discard && !m.door.cfg.Once:
+	case a.Action.Drops() && !m.door.cfg.Once:
 		outcome = smtpfilter.RecipientDiscarded
 		fallthrough
 	default:
@@ -157,7 +156,7 @@ func NewAnswer(p *smtpfilter.Policy, f *verdict.Finding, id string) Answer {
 	if a.Reply.IsZero() {
 		a.Tags = smtpfilter.Tags(&f.Verdict)
 	}
-	if a.Action == verdict.Discard {
+	if a.Action.Drops() {
 		a.DiscardTag = smtpfilter.TagOf(&f.Verdict)
 	}
 	return a
@@ -176,7 +175,7 @@ func (m *Message) HeaderTooLarge() Answer {
 func (m *Message) refuse(reply wire.Reply, why error) Answer {
 	a := Answer{Action: verdict.Reject, Reply: reply}
 	m.count(smtpfilter.OutcomeRefused)
-	m.log(slog.LevelInfo, "message refused", verdict.Finding{}, m.paths(), a.Action.String(), a.Reply, slog.String("error", why.Error()))
+	m.log(&verdict.Finding{}, m.paths(), a.Reply, &verdict.Decision{Event: "message refused", Action: a.Action.String(), Error: why.Error()})
 	return a
 }
 

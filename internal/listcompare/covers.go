@@ -46,7 +46,5 @@ func actionAt(l config.List, stage string) verdict.Action {
 	if stage == "header" && l.HeaderAction != "" {
 		text = l.HeaderAction
 	}
-	var action verdict.Action
-	_ = action.UnmarshalText([]byte(text)) // the configuration was checked
-	return action
+	return verdict.ActionOf(text)
 }

@@ -47,7 +47,7 @@ func newListSet(t *testing.T, r *rand.Rand) *listSet {
 		if allow {
 			config += fmt.Sprintf("type = \"allow\"\noverride = %t\n", r.IntN(3) == 0)
 		} else {
-			config += "action = \"" + pick("reject", "reject", "defer", "discard", "tag", "monitor") + "\"\n"
+			config += "action = \"" + pick(append([]string{"reject"}, blockActions...)...) + "\"\n"
 			if r.IntN(4) == 0 && !strings.Contains(stages, "envelope") {
 				config += "header_action = \"" + pick("reject", "defer", "tag", "monitor") + "\"\n"
 			}

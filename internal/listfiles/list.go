@@ -12,6 +12,7 @@ import (
 
 	"spamgate/blocklist/listfile"
 	"spamgate/blocklist/store"
+	"spamgate/blocklist/verdict"
 	"spamgate/internal/config"
 	"spamgate/internal/setup"
 	"spamgate/internal/text"
@@ -93,7 +94,7 @@ func Options(l config.List) listfile.Options {
 		PerRecipient:      l.PerRecipient,
 		Format:            l.Format,
 		Column:            l.Column,
-		Discard:           l.Action == "discard",
+		Discard:           verdict.ActionOf(l.Action).Drops(),
 		MaxBytes:          l.MaxBytes,
 		Now:               1, // entries whose time is over are lines, too
 	}

@@ -1,11 +1,9 @@
 package mailwhy
 
 import (
-	"log/slog"
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"spamgate/internal/decisions"
 )
@@ -13,8 +11,7 @@ import (
 // decided returns the decision that the history has of a line of the log: "msg=refused id=… …".
 func decided(t *testing.T, line string) *decisions.Decision {
 	t.Helper()
-	var r slog.Record
-	var to []string
+	d := &decisions.Decision{Count: 1}
 	for line != "" {
 		key, rest, ok := strings.Cut(line, "=")
 		value, after, _ := strings.Cut(rest, " ")
@@ -26,13 +23,14 @@ func decided(t *testing.T, line string) *decisions.Decision {
 		case !ok:
 			t.Fatalf("no line: %s", line)
 		case key == "msg":
-			r.Message = value
+			d.Event = value
 		case key == "to":
-			to = strings.Split(strings.Trim(value, "<>"), ">,<")
+			d.Recipients = strings.Split(strings.Trim(value, "<>"), ">,<")
+		case key == "from":
+			d.Sender = strings.Trim(value, "<>")
 		default:
-			r.AddAttrs(slog.String(key, value))
+			d.Attrs = append(d.Attrs, decisions.Attr{Key: key, Value: value})
 		}
 	}
-	r.Time = time.Date(2026, 11, 22, 15, 39, 26, 0, time.UTC)
-	return decisions.FromLog(r, to, nil)
+	return d
 }

@@ -26,7 +26,7 @@ var checkerOnce = sync.OnceValues(func() (doortest.Checker, error) {
 		doortest.List{Name: "always", Entries: "cleared@reject.example\n", List: store.List{Type: blocklist.Allow, Override: true}},
 		doortest.List{Name: "blocked", Entries: "reject.example  # 100% bulk mail\n<>  # no bounces here\nann@mx.own.example\n", List: store.List{Action: verdict.Reject, PublicReason: true, Stages: verdict.AllStages}},
 		doortest.List{Name: "later", Entries: "defer.example\n", List: store.List{Action: verdict.Defer}},
-		doortest.List{Name: "dropped", Entries: "discard.example\n", List: store.List{Action: verdict.Discard}},
+		doortest.Dropped,
 		doortest.List{Name: "marked", Entries: "tag.example  # unsure\n", List: store.List{Action: verdict.Tag, PublicReason: true}},
 		doortest.List{Name: "marked-too", Entries: "tag.example\n", List: store.List{Action: verdict.Tag}},
 	)

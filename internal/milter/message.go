@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"spamgate/blocklist/sender"
-	"spamgate/blocklist/verdict"
 	"spamgate/internal/door"
 	"spamgate/smtpfilter"
 	"spamgate/smtpfilter/wire"
@@ -126,7 +125,7 @@ func (s *session) end(data []byte) {
 	switch {
 	case !a.Reply.IsZero():
 		s.refuse(a.Reply)
-	case a.Action == verdict.Discard:
+	case a.Action.Drops():
 		s.discard(a)
 	default:
 		m.Passed(false)

@@ -76,10 +76,6 @@ func (g *gate) apply(t testing.TB, w *world) {
 	must(t, err)
 }
 
-var actionsOf = map[action]verdict.Action{
-	accept: verdict.Accept, tag: verdict.Tag, discard: verdict.Discard, deferred: verdict.Defer, reject: verdict.Reject, monitor: verdict.Monitor,
-}
-
 // config writes the lists of a world into files.
 func (g *gate) config(t testing.TB, w *world) store.Config {
 	c := store.Config{Filter: blocklist.Filter{Kind: blocklist.KindSized, FPR: 0.1}, Monitor: w.monitor}
@@ -88,7 +84,7 @@ func (g *gate) config(t testing.TB, w *world) store.Config {
 		path := filepath.Join(g.dir, l.name)
 		must(t, os.WriteFile(path, []byte(strings.Join(l.lines, "\n")+"\n"), 0o600))
 		sl := store.List{
-			Name: l.name, Paths: []string{path}, Action: actionsOf[l.action], HeaderAction: actionsOf[l.headerAction],
+			Name: l.name, Paths: []string{path}, Action: verdict.ActionOf(l.action.String()), HeaderAction: verdict.ActionOf(l.headerAction.String()),
 			Exact: l.exact, Override: l.override, PerRecipient: l.perRecipient,
 		}
 		if l.allow {
@@ -167,7 +163,7 @@ func (g *gate) settings(t testing.TB, w *world) smtpfilter.Settings {
 	for i, r := range w.rules {
 		policy.Recipients = append(policy.Recipients, smtpfilter.RecipientRule{
 			Name: fmt.Sprint("rule", i), Match: smtpfilter.NewRecipientSet(slices.Values(r.keys())).Has,
-			Exempt: r.exempt, Lists: r.lists, MaxAction: actionsOf[r.maxAction], Monitor: r.monitor,
+			Exempt: r.exempt, Lists: r.lists, MaxAction: verdict.ActionOf(r.maxAction.String()), Monitor: r.monitor,
 		})
 	}
 	return smtpfilter.Settings{

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -126,11 +127,7 @@ func (m *message) known(facts *verdict.Message, now phase) {
 func verdictText(v verdict.Verdict, header bool) string {
 	text := func(v verdict.Verdict) string {
 		a := answer{clears: v.ClearsMessage && !header, mayClear: v.MayClear && !header} // which only the reverse-path can
-		for action, of := range actionsOf {
-			if of == v.Action {
-				a.action = action
-			}
-		}
+		a.action = action(slices.Index(actionNames, v.Action.String()))
 		if a.action != accept {
 			a.list, a.sender = v.Match.List, v.Match.Sender
 		}

@@ -34,13 +34,14 @@ func Unconfirmed(c *config.Config, stats blocklist.SetStats) string {
 	return text
 }
 
+// Discards reports whether the configuration drops mail.
 func Discards(c *config.Config) bool {
 	for _, l := range c.Lists {
-		if l.Action == "discard" || l.HeaderAction == "discard" {
+		if verdict.ActionOf(l.Action).Drops() || verdict.ActionOf(l.HeaderAction).Drops() {
 			return true
 		}
 	}
-	return slices.ContainsFunc(c.RecipientPolicies, func(p config.RecipientPolicy) bool { return p.MaxAction == "discard" })
+	return slices.ContainsFunc(c.RecipientPolicies, func(p config.RecipientPolicy) bool { return verdict.ActionOf(p.MaxAction).Drops() })
 }
 
 // DescribeListener returns a listener's addresses, its name in the log and for "check

@@ -21,9 +21,9 @@ type Record struct {
 
 // Action returns the action that A stands for, Accept if the name is not listed.
 func (r Record) Action() verdict.Action {
-	for action, code := range codes {
-		if code != 0 && r.A == address(code).String() {
-			return verdict.Action(action)
+	for a := verdict.Tag; a < verdict.Monitor; a++ {
+		if r.A == address(a.Code()).String() {
+			return a
 		}
 	}
 	return verdict.Accept

@@ -91,9 +91,6 @@ type found struct {
 	failed bool   // the lists could not be asked
 }
 
-// codes are the last two bytes of A.
-var codes = [...]uint16{verdict.Accept: 0, verdict.Reject: 2, verdict.Defer: 3, verdict.Tag: 4, verdict.Discard: 5}
-
 // allowed is the code of an address that an allow list lets in. Patterns for 127.0.0.x, as many
 // programs have them for listed names, do not match it.
 const allowed = 1<<8 | 1
@@ -178,7 +175,7 @@ func (st *state) found(v verdict.Verdict) found {
 	if st.Contact != "" {
 		text += "; " + smtpfilter.PublicText(st.Contact)
 	}
-	return found{code: codes[v.Action], text: text}
+	return found{code: v.Action.Code(), text: text}
 }
 
 // maxString is the longest string of a TXT record (RFC 1035, section 3.3).

@@ -100,6 +100,8 @@ func blocklistList(l config.List) (store.List, error) {
 		Override:          l.Override,
 		AllowPublicSuffix: l.AllowPublicSuffix,
 		PublicReason:      l.PublicReason,
+		Action:            verdict.ActionOf(l.Action),
+		HeaderAction:      verdict.ActionOf(l.HeaderAction),
 		PerRecipient:      l.PerRecipient,
 		Whole:             l.Managed,
 		Begins:            l.Managed,
@@ -118,17 +120,6 @@ func blocklistList(l config.List) (store.List, error) {
 	}
 	if err := list.Type.UnmarshalText([]byte(l.Type)); err != nil {
 		return list, err
-	}
-	for _, a := range []struct {
-		text   string
-		action *verdict.Action
-	}{{l.Action, &list.Action}, {l.HeaderAction, &list.HeaderAction}} {
-		if a.text == "" {
-			continue
-		}
-		if err := a.action.UnmarshalText([]byte(a.text)); err != nil {
-			return list, err
-		}
 	}
 	var err error
 	if list.ProvenBy, err = provenBy(l.ProvenBy); err != nil {

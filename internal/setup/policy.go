@@ -67,10 +67,7 @@ func policyOf(c *config.Config) smtpfilter.Policy {
 // recipientRule returns the rule of a recipient policy. One whose recipients are in a file
 // matches nobody yet.
 func recipientRule(r config.RecipientPolicy) smtpfilter.RecipientRule {
-	rule := smtpfilter.RecipientRule{Name: r.Name, Exempt: r.Exempt, Lists: r.Lists, Monitor: r.Mode == "monitor"}
-	if r.MaxAction != "" {
-		_ = rule.MaxAction.UnmarshalText([]byte(r.MaxAction)) // Load has checked it
-	}
+	rule := smtpfilter.RecipientRule{Name: r.Name, Exempt: r.Exempt, Lists: r.Lists, MaxAction: verdict.ActionOf(r.MaxAction), Monitor: r.Mode == "monitor"}
 	rule.Match = func(verdict.Recipient) bool { return false }
 	if _, inFile := r.File(); !inFile {
 		rule.Match = smtpfilter.NewRecipientSet(slices.Values(r.Match)).Has

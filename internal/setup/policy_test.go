@@ -41,7 +41,7 @@ mode = "monitor"
 [[recipient_policy]]
 match = ["quiet.example", "other.example", "!bob@other.example"]
 lists = ["blocked"]
-max_action = "discard"
+max_action = "defer"
 [[recipient_policy]]
 match = "bob@"
 exempt = true
@@ -71,7 +71,7 @@ exempt = true
 		check("ann@quiet.example", "recipient_policy-2")
 		check("bob@other.example", "recipient_policy-3")
 		check("ann@example.net", "")
-		if r := p.Recipients; len(r) != 3 || !r[0].Monitor || r[1].MaxAction != verdict.Discard || len(r[1].Lists) != 1 || !r[2].Exempt || p.MixedHeaders != smtpfilter.MixedTag {
+		if r := p.Recipients; len(r) != 3 || !r[0].Monitor || r[1].MaxAction != verdict.Defer || len(r[1].Lists) != 1 || !r[2].Exempt || p.MixedHeaders != smtpfilter.MixedTag {
 			t.Errorf("%s: %+v", name, p)
 		}
 	}

@@ -25,10 +25,7 @@ func TestFindPages(t *testing.T) {
 	if err := errors.Join(w.Sync(t.Context()), w.Close()); err != nil {
 		t.Fatal(err)
 	}
-	r, err := history.OpenReader(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := history.NewReader(dir)
 	defer r.Close()
 	s := &session{ctx: t.Context(), history: &local.History{History: r}}
 	for last, want := range map[int]int{1: 1, 1000: 1000, 1001: 1001, 2400: 2400, 10000: all} {

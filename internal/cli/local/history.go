@@ -53,11 +53,8 @@ func OpenHistory(cmd *cobra.Command, c *config.Config) (h *History, ran bool, er
 	if _, err := os.Lstat(dir); errors.Is(err, fs.ErrPermission) {
 		return nil, false, fmt.Errorf("%w; run this as root or as the gate's user", err)
 	}
-	r, err := decisions.OpenReader(dir)
-	if err != nil {
-		return nil, false, err
-	}
-	return &History{History: r, Close: func() { _ = r.Close() }}, false, nil
+	r := decisions.NewReader(dir)
+	return &History{History: r, Close: r.Close}, false, nil
 }
 
 // ShownAddress returns an address as the history shows it.

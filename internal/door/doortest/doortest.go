@@ -49,6 +49,9 @@ type List struct {
 	store.List
 }
 
+// Dropped is the list whose senders' mail is dropped.
+var Dropped = List{Name: "dropped", Entries: "discard.example\n", List: store.List{Action: verdict.Discard}}
+
 // Set returns the Set.
 func (c Checker) Set() *blocklist.Set { return c.set }
 

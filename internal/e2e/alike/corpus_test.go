@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"spamgate/internal/e2e/harness"
 	"spamgate/internal/smtptest"
 )
 
@@ -45,18 +46,7 @@ type = "allow"
 [[list]]
 name = "blocked"
 path = "blocked.txt"
-[[list]]
-name = "later"
-path = "later.txt"
-action = "defer"
-[[list]]
-name = "dropped"
-path = "dropped.txt"
-action = "discard"
-[[list]]
-name = "marked"
-path = "marked.txt"
-action = "tag"
+` + harness.MilderLists + `
 [[list]]
 name = "secret"
 path = "secret.txt"

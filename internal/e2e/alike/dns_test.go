@@ -13,10 +13,17 @@ import (
 	"github.com/miekg/dns"
 
 	"spamgate/blocklist/sender"
+	"spamgate/blocklist/verdict"
 )
 
 // actionsInDNS are the addresses of the actions.
-var actionsInDNS = map[string]string{"127.0.0.2": "reject", "127.0.0.3": "defer", "127.0.0.4": "tag", "127.0.0.5": "discard"}
+var actionsInDNS = func() map[string]string {
+	all := map[string]string{}
+	for a := verdict.Tag; a < verdict.Monitor; a++ {
+		all[fmt.Sprintf("127.0.0.%d", a.Code())] = a.String()
+	}
+	return all
+}()
 
 // allowedInDNS stands for an address that an allow list lets in.
 const allowedInDNS = "allowed"
@@ -123,8 +130,10 @@ func (e *everyDoor) compareDNS(t *testing.T, proxy *proxyClient, from, action, t
 		did = "reject"
 	case strings.HasPrefix(h.rcpts[0], "4"):
 		did = "defer"
+	case len(h.got) == 0 && verdict.ActionOf(action).Drops():
+		did = action
 	case len(h.got) == 0:
-		did = "discard"
+		did = "drop"
 	case len(h.tags) > 0:
 		did = "tag"
 	}

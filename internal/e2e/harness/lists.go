@@ -84,6 +84,22 @@ path = "lists/tagged.txt"
 action = "tag"
 `
 
+// MilderLists are the tables of the lists that do not reject: later, dropped and marked.
+const MilderLists = `
+[[list]]
+name = "later"
+path = "later.txt"
+action = "defer"
+[[list]]
+name = "dropped"
+path = "dropped.txt"
+action = "discard"
+[[list]]
+name = "marked"
+path = "marked.txt"
+action = "tag"
+`
+
 // VersionText returns a version of a list. The reasons of its first and last entry name
 // the version, so a list that is cut short lacks the last one.
 func VersionText(name string, version int) string {

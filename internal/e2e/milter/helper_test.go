@@ -30,19 +30,7 @@ override = true
 [[list]]
 name = "blocked"
 path = "blocked.txt"
-[[list]]
-name = "later"
-path = "later.txt"
-action = "defer"
-[[list]]
-name = "dropped"
-path = "dropped.txt"
-action = "discard"
-[[list]]
-name = "marked"
-path = "marked.txt"
-action = "tag"
-`,
+` + harness.MilderLists,
 	Files: map[string]string{
 		"always.txt":  "cleared@reject.example\n",
 		"blocked.txt": "reject.example  # 100% bulk mail\n",

@@ -21,25 +21,10 @@ name = "blocked"
 path = "blocked.txt"
 
 [[list]]
-name = "later"
-path = "later.txt"
-action = "defer"
-
-[[list]]
-name = "marked"
-path = "marked.txt"
-action = "tag"
-
-[[list]]
-name = "dropped"
-path = "dropped.txt"
-action = "discard"
-
-[[list]]
 name = "fields"
 path = "fields.txt"
 stage = ["header"]
-`
+` + harness.MilderLists
 
 var files = map[string]string{
 	"friends.txt": "friend@spam.example\n",

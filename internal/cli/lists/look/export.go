@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"spamgate/blocklist/listfile"
+	"spamgate/blocklist/verdict"
 	"spamgate/internal/atomicfile"
 	"spamgate/internal/cli"
 	"spamgate/internal/cli/lists/session"
@@ -173,13 +174,11 @@ func exportOptions(c *config.Config, l config.List, format listfile.Format, dotS
 // postfixAction returns the action of a Postfix table that does what the list does: WARN
 // lets mail through and logs it. "" is the usual one.
 func postfixAction(c *config.Config, l config.List) string {
-	switch {
-	case c.Policy.Mode == "monitor", l.Action == "monitor", l.Action == "tag":
+	switch a := verdict.ActionOf(l.Action); {
+	case c.Policy.Mode == "monitor", a != verdict.Accept && !a.Refuses() && !a.Drops():
 		return "WARN"
-	case l.Action == "defer":
-		return "DEFER"
-	case l.Action == "discard":
-		return "DISCARD"
+	case a != verdict.Accept && a != verdict.Reject:
+		return strings.ToUpper(l.Action)
 	}
 	return ""
 }

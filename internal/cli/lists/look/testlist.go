@@ -187,8 +187,8 @@ func listToTest(cmd *cobra.Command, name string, f listsTestOptions) (tested sto
 		if l.OnProtected != store.AcceptProtected {
 			protect = setup.Protected(c.Guard)
 		}
-		if l.Action == "discard" {
-			tested.Action = verdict.Discard // DISCARD is an entry there
+		if a := verdict.ActionOf(l.Action); a.Drops() {
+			tested.Action = a // DISCARD is an entry there
 		}
 		tested.Paths = []string{l.Files()}
 		o = listfile.Options{Format: l.Format, Column: l.Column, Exact: l.Match == "exact", AllowPublicSuffix: l.AllowPublicSuffix}
