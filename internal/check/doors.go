@@ -139,7 +139,7 @@ func (d doorSession) atRCPT(g *group) *verdict.Finding {
 // does returns what the door does because of a finding. A policy service cannot discard a
 // message, and tags it.
 func (d doorSession) does(f *verdict.Finding) verdict.Action {
-	if d.door.Table == config.TablePolicyService && f.Verdict.Action .Drops() {
+	if d.door.Table == config.TablePolicyService && f.Verdict.Action.Drops() {
 		return verdict.Tag
 	}
 	return f.Verdict.Action

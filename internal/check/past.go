@@ -140,7 +140,7 @@ func (m *judgedMessage) actionFor(g *group) verdict.Action {
 	case m.end.Refuses():
 		return m.end.Finding.Verdict.Action
 	case g.class.Dropped:
-		return g.class.Decides().Verdict.Action
+		return verdict.Discard
 	case len(m.end.Tags) > 0:
 		return verdict.Tag
 	}

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"spamgate/blocklist/sender"
-	"spamgate/internal/accounts"
 	"spamgate/blocklist/verdict"
+	"spamgate/internal/accounts"
 	"spamgate/internal/decisions"
 	"spamgate/internal/fleetsearch"
 	"spamgate/internal/logging"

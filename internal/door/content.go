@@ -73,8 +73,7 @@ func (m *Message) End() Answer {
 		return m.refuseSender(c)
 	}
 	if i := slices.IndexFunc(m.taken, func(r recipient) bool { return r.class.Dropped }); i >= 0 {
-		v := &m.taken[i].class.Decides().Verdict
-		return Answer{Action: v.Action, DiscardTag: smtpfilter.TagOf(v), Tags: c.Tags}
+		return Answer{Action: verdict.Discard, DiscardTag: smtpfilter.TagOf(&m.taken[i].class.Decides().Verdict), Tags: c.Tags}
 	}
 	a := Answer{Action: c.Finding.Verdict.Action, Tags: c.Tags}
 	if len(a.Tags) > 0 {
