@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -578,6 +579,15 @@ func TestVersions(t *testing.T) {
 	_, text = p.as("viewer", get("/lists/blocked/export"), 200)
 	if !strings.Contains(text, "one.example") || strings.Contains(text, "two.example") {
 		t.Errorf("after the rollback the list is %q", text)
+	}
+	p.kept("blocked")
+	versions, err := store.Versions(p.Config().State.Dir, "blocked")
+	if err = errors.Join(err, os.Remove(filepath.Join(p.Config().State.Dir, "managed", "blocked.txt"))); err != nil || len(versions) == 0 {
+		t.Fatal(err)
+	}
+	p.as("admin", post("/lists/blocked/rollback", "version", versions[0].ID, "why", "the file is gone"), 303)
+	if _, text = p.as("viewer", get("/lists/blocked/export"), 200); !strings.Contains(text, "one.example") {
+		t.Errorf("after the rollback of a missing file the list is %q", text)
 	}
 
 	p.kept("file")
