@@ -116,6 +116,7 @@ func TestClasses(t *testing.T) {
 		{"at most a tag", map[string]verdict.Verdict{"h@x": sayVerdict(verdict.Reject, "l")}, "tagging", MixedRefuse, "tag l [listed; list=l]", false, ""},
 		{"monitored", map[string]verdict.Verdict{"h@x": sayVerdict(verdict.Reject, "l")}, "watching", MixedRefuse, "accept", false, ""},
 		{"other lists", map[string]verdict.Verdict{"h@x": sayVerdict(verdict.Reject, "l"), "h@x in few": sayVerdict(verdict.Tag, "few")}, "few", MixedRefuse, "tag few [listed; list=few]", false, ""},
+		{"the first one's lists", map[string]verdict.Verdict{"h@x": sayVerdict(verdict.Reject, "l")}, "bob few", MixedRefuse, "reject l mixed", false, ""},
 		{"strictest", map[string]verdict.Verdict{"h@x": sayVerdict(verdict.Defer, "l"), "h@x for ann": sayVerdict(verdict.Reject, "own")}, "bob ann", MixedRefuse, "reject own", false, ""},
 		{"pending, and proven", map[string]verdict.Verdict{"h@x": pending(verdict.Reject, "l")}, "bob", MixedRefuse, "reject l pending", true, "accept"},
 		{"pending, and not proven", map[string]verdict.Verdict{"h@x": pending(verdict.Reject, "l")}, "bob", MixedRefuse, "reject l pending", false, "reject l"},
