@@ -19,19 +19,17 @@ const (
 // largeTypes are the types that have more, with the reason.
 var largeTypes = map[string]string{
 	"blocklist.ListStats":           "a row of facts about a list, without a lock",
-	"blocklist/store.List":          "the keys of a [[lists]] table",
+	"blocklist/verdict.Decision":    "the fields of a line in the log, and of a row of the history",
 	"blocklist/store.Store":         "the state machine of the lists, whose lock is one",
 	"internal/accounts.Store":       "one file with one lock, a method an operation",
 	"internal/admin.List":           "the fields of a list in JSON",
 	"internal/check.session":        "the order of rules, which the session of a message decides",
-	"internal/config.Endpoint":      "the keys of a [[listen]] table",
 	"internal/config.List":          "the keys of a [[lists]] table",
 	"internal/config.document":      "the reader of the file, a method a kind of key",
 	"internal/console.entryForm":    "the fields of a form",
 	"internal/console.exchange":     "a request, a method a page",
 	"internal/mailservers.Settings": "the variables of a template, a method each",
 	"smtpfilter.session":            "a client's session, a method a step",
-	"smtpfilter/wire.Config":        "the keys of a [[listen]] table that concern framing",
 }
 
 // TestTypes counts the fields and methods of each struct type.
