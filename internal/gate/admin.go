@@ -67,7 +67,7 @@ type activeConfig struct {
 	recipients   []*recipients.File
 }
 
-// prepareAnswers is that of a part: commit is after those of what it tells about.
+// prepareAnswers prepares what others read of a configuration (see part), after all that it tells about.
 func (g *gate) prepareAnswers(_ context.Context, _, c *config.Config) (change, error) {
 	return change{commit: func() { g.answers.now.Store(&activeConfig{c, g.hops, g.certificates(), g.recipients}) }}, nil
 }

@@ -42,7 +42,8 @@ func (a *adminPart) servers() adminServers {
 	return adminServers{}
 }
 
-// prepare is that of a part. At the start it only resolves the addresses, for begin.
+// prepare opens the servers of a configuration (see part). At the start it only resolves their addresses,
+// for begin.
 func (a *adminPart) prepare(_ context.Context, was, c *config.Config) (ch change, err error) {
 	if was == nil {
 		for i, kind := range webKinds {

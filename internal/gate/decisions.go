@@ -45,7 +45,7 @@ func openHistory(c *config.Config, log *slog.Logger) *history {
 	return h
 }
 
-// prepare is that of a part.
+// prepare prepares the change to a configuration: see part.
 func (h *history) prepare(_ context.Context, _, c *config.Config) (change, error) {
 	return change{commit: func() { h.configure(c.Decisions) }}, nil
 }

@@ -41,7 +41,7 @@ type runningDoor struct {
 // doors are all doors, in the order of the configuration.
 type doors []*runningDoor
 
-// prepareDoors is that of a part. At the start it resolves the addresses, and opens nothing.
+// prepareDoors resolves the addresses of doors at the start (see part), and opens nothing.
 func (g *gate) prepareDoors(_ context.Context, was, c *config.Config) (change, error) {
 	if was != nil {
 		return change{commit: func() { g.changeDoors(c) }}, nil

@@ -86,7 +86,7 @@ func newFleetPart(now func() *config.Config, log *slog.Logger) *fleetPart {
 	return f
 }
 
-// prepare is that of a part.
+// prepare prepares the change to a configuration: see part.
 func (f *fleetPart) prepare(_ context.Context, _, c *config.Config) (change, error) {
 	sources, err := setup.FetchSources(c.Lists)
 	return change{commit: func() {

@@ -29,8 +29,8 @@ type openHop struct {
 // nextHops are the next hops of all listeners, each once.
 type nextHops []openHop
 
-// prepareHops is that of a part: it opens the next hops of a configuration. It keeps those that are
-// configured as before, with their connections and what they have learned.
+// prepareHops opens the next hops of a configuration (see part). It keeps those that are configured as
+// before, with their connections and what they have learned.
 func (g *gate) prepareHops(ctx context.Context, was, c *config.Config) (change, error) {
 	var all nextHops
 	var err error

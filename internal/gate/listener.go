@@ -33,8 +33,8 @@ type runningListener struct {
 // listeners are all listeners, in the order of the configuration.
 type listeners []*runningListener
 
-// prepareListeners is that of a part: it opens the certificates, and at the start makes the
-// listeners, without opening them.
+// prepareListeners opens the certificates (see part), and at the start makes the listeners, without
+// opening them.
 func (g *gate) prepareListeners(_ context.Context, was, c *config.Config) (change, error) {
 	if was == nil {
 		all, err := newListeners(c, g.in, g.log)

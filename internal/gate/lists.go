@@ -37,7 +37,7 @@ type lists struct {
 // maxReloadFetch bounds the time for which a reload waits for the first fetch of new lists.
 const maxReloadFetch = 30 * time.Second
 
-// prepare is that of a part.
+// prepare prepares the change to a configuration: see part.
 func (l *lists) prepare(ctx context.Context, was, c *config.Config) (ch change, err error) {
 	lists, err := setup.BlocklistConfig(c, l.gate.log)
 	if err != nil {

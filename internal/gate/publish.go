@@ -71,7 +71,7 @@ func newPublisher(log *slog.Logger) *publisher {
 	return p
 }
 
-// prepare is that of a part.
+// prepare prepares the change to a configuration: see part.
 func (p *publisher) prepare(_ context.Context, _, c *config.Config) (change, error) {
 	files, err := setup.OpenPublish(c)
 	return change{commit: func() { p.configure(c, files) }}, err

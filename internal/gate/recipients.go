@@ -10,8 +10,8 @@ import (
 	"spamgate/internal/setup"
 )
 
-// prepareRecipients is that of a part: it opens the files with recipients, and keeps those that are
-// configured as before.
+// prepareRecipients opens the files with recipients (see part), and keeps those that are configured as
+// before.
 func (g *gate) prepareRecipients(ctx context.Context, was, c *config.Config) (change, error) {
 	o := recipients.Options{StateDir: c.State.Dir, PollInterval: c.Watch.PollInterval, Logger: g.log}
 	old := g.recipients

@@ -203,7 +203,7 @@ type tableCerts struct {
 	inUse *certs.Reloader // nil without TLS
 }
 
-// prepare is that of a part. It keeps the present certificates if their files are the same.
+// prepare opens the certificates (see part), and keeps the present ones if their files are the same.
 func (t *tableCerts) prepare(_ context.Context, was, c *config.Config) (change, error) {
 	var now *certs.Reloader
 	var err error
