@@ -16,7 +16,7 @@ import (
 
 // Replacement is a new content of a list.
 type Replacement struct {
-	Command string // for the audit log: "import", "rollback", "edit" ...
+	Command string // for the audit log: "import", "rollback" ...
 	What    string // what it did, for the audit log; "": the changed entries say it
 
 	// Base is the SHA-256 in hexadecimal of the content that is replaced; "": any.
