@@ -71,11 +71,14 @@ var warm sync.Once
 
 func playStore(w *world, moves []move) (err error) {
 	warm.Do(func() {
-		synctest.Test(w.T, func(*testing.T) { _ = newStoreWorld(&world{T: w.T, dir: w.T.TempDir()}, time.Now()).play(nil) })
+		synctest.Test(w.T, func(*testing.T) { _ = newStoreWorld(&world{T: w.T, dir: w.T.TempDir()}, time.Now(), 1).play(nil) })
 	}) // some things are opened once
 	before := descriptors()
-	now := time.Now()
-	synctest.Test(w.T, func(*testing.T) { err = newStoreWorld(w, now).play(moves) })
+	now, lists := time.Now(), 1
+	for _, m := range moves {
+		lists = max(lists, m.(storeMove).list+1)
+	}
+	synctest.Test(w.T, func(*testing.T) { err = newStoreWorld(w, now, lists).play(moves) })
 	if err == nil {
 		err = before.returned()
 	}

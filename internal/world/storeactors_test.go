@@ -18,7 +18,7 @@ import (
 	"spamgate/blocklist/verdict"
 )
 
-// A storeWorld is a store of three lists with its keepers.
+// A storeWorld is a store of up to three lists with its keepers.
 type storeWorld struct {
 	world  *world
 	ctx    context.Context
@@ -35,15 +35,15 @@ type storeWorld struct {
 
 // newStoreWorld makes the files of the lists. The clock of the world begins in 2000, and that of
 // the files is the machine's: a file has always just been changed, until the move "later".
-func newStoreWorld(w *world, now time.Time) *storeWorld {
+func newStoreWorld(w *world, now time.Time, lists int) *storeWorld {
 	s := &storeWorld{world: w, ctx: context.Background(), old: now.Add(2 * time.Hour), loose: map[*listModel][]string{}}
 	state := filepath.Join(w.dir, "state")
 	check(os.Mkdir(state, 0o700))
 	s.config = store.Config{
-		StateDir: state, History: 6, Protect: []string{protected}, PollInterval: 100 * 365 * 24 * time.Hour, Probes: -1,
+		StateDir: state, History: 6, Protect: []string{protected}, PollInterval: 100 * 365 * 24 * time.Hour, MaxDebounce: store.DefaultDebounce, Probes: -1,
 		Filter: blocklist.Filter{Kind: blocklist.KindFuse}, Follow: s.follow, Logger: slog.New(slog.DiscardHandler),
 	}
-	for i, name := range []string{"a", "b", "c"} {
+	for i, name := range []string{"a", "b", "c"}[:lists] {
 		l := &listModel{
 			name: name, hold: i == 2, versions: map[string][]string{}, accepted: map[string]bool{},
 			stored: map[string]bool{}, pins: map[string]bool{"": true},
