@@ -175,12 +175,12 @@ func (r *Record) appendTo(file *os.File) error {
 	if err != nil {
 		return fmt.Errorf("audit log: %w", err)
 	}
-	n, err := file.Write(text)
+	n, err := atomicfile.Write(file, text)
 	if err == nil && n < len(text) {
 		err = io.ErrShortWrite
 	}
 	if err == nil {
-		err = file.Sync()
+		err = atomicfile.Sync(file)
 	}
 	if err != nil {
 		return fmt.Errorf("audit log: %w", err)

@@ -116,6 +116,8 @@ func (d *disk) call(c atomicfile.Call) error {
 		return c.Do()
 	case "watch":
 		return errors.New("files are only polled here") // events come when they like
+	case "wait": // for another process, which waits in turn until this one has failed
+		return errors.New("another process is at it")
 	case "mkdir":
 		if exists(c.Paths[0]) {
 			return c.Do()

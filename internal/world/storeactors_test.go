@@ -40,7 +40,7 @@ func newStoreWorld(w *world, now time.Time, lists int) *storeWorld {
 	state := filepath.Join(w.dir, "state")
 	check(os.Mkdir(state, 0o700))
 	s.config = store.Config{
-		StateDir: state, History: 6, Protect: []string{protected}, PollInterval: 100 * 365 * 24 * time.Hour, MaxDebounce: store.DefaultDebounce, Probes: -1,
+		StateDir: state, History: 2, Protect: []string{protected}, PollInterval: 100 * 365 * 24 * time.Hour, MaxDebounce: store.DefaultDebounce, Probes: -1,
 		Filter: blocklist.Filter{Kind: blocklist.KindFuse}, Follow: s.follow, Logger: slog.New(slog.DiscardHandler),
 	}
 	for i, name := range []string{"a", "b", "c"}[:lists] {
@@ -304,7 +304,9 @@ func (s *storeWorld) background() error {
 func (s *storeWorld) drain() {
 	s.disk.drain()
 	for _, l := range s.lists {
-		if l.job != "" && l.job == l.sum() && !s.troubled() && !s.disk.isCrashed() {
+		if s.troubled() {
+			l.kept = "" // others may have been kept unseen, and it is old
+		} else if l.job != "" && l.job == l.sum() && !s.disk.isCrashed() {
 			l.kept = l.job
 		}
 		l.job = ""

@@ -16,6 +16,7 @@ import (
 var (
 	oneSeed   = flag.Uint64("world.seed", 0, "play the world of this `seed` alone, and tell its story")
 	firstSeed = flag.Uint64("world.first", 1, "the first `seed`")
+	shrinking = flag.Duration("world.shrink", 20*time.Second, "how `long` a world that fails is shrunk")
 	count     = flag.Int("world.n", 0, "how `many` worlds each part plays; 0: a few")
 )
 
@@ -110,15 +111,12 @@ func memory() string {
 	return ""
 }
 
-// maxShrinking bounds how long a world is shrunk.
-const maxShrinking = 20 * time.Second
-
 // tellFailure ends the test with the shortest world that fails as well.
 func (p *part) tellFailure(t *testing.T, seed uint64, failure error) {
 	t.Helper()
 	moves := p.moves(seed)
 	all := len(moves)
-	end := time.Now().Add(maxShrinking)
+	end := time.Now().Add(*shrinking)
 	for n := len(moves) / 2; n > 0; n /= 2 {
 		for i := 0; i+n <= len(moves) && time.Now().Before(end); {
 			fewer := slices.Delete(slices.Clone(moves), i, i+n)
