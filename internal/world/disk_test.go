@@ -123,11 +123,17 @@ func (d *disk) call(c atomicfile.Call) error {
 			return c.Do()
 		}
 	case "open": // for reading, or to make a file
-		if d.isCrashed() && !exists(c.Paths[0]) {
+		if exists(c.Paths[0]) {
+			return c.Do()
+		}
+		d.turn()
+		if d.isCrashed() {
 			return errCrash
 		}
 		err := c.Do()
-		d.look(c.Op, c.Paths)
+		if err == nil {
+			d.look(c.Op, c.Paths)
+		}
 		return err
 	}
 	if c.File == nil && !strings.HasPrefix(c.Paths[0], d.root) {
@@ -160,6 +166,9 @@ func (d *disk) step(c atomicfile.Call) error {
 		return syscall.ENOSPC
 	}
 	for _, path := range c.Paths {
+		if c.Op != "rename" && c.Op != "remove" {
+			break
+		}
 		if n, dir, name := d.find(path); n != nil && n.names == nil {
 			n.last = read(filepath.Join(d.root, d.pathOf(dir), name))
 		}

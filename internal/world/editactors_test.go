@@ -240,7 +240,8 @@ func (s *editWorld) make(l *managedModel, editor *managed.Editor, after func(ent
 	s.doing = outer
 	s.world.tell("    %s", map[bool]string{true: "done", false: "failed"}[err == nil])
 	acknowledged := err == nil && !s.disk.isCrashed()
-	if d.want == nil {
+	alone := d.want == nil // nobody has changed the list since
+	if alone {
 		d.before, d.want = l.now, maps.Clone(l.now)
 		after(d.want)
 		if err := l.edited(d.want, acknowledged); err != nil {
@@ -250,7 +251,7 @@ func (s *editWorld) make(l *managedModel, editor *managed.Editor, after func(ent
 	if !acknowledged {
 		return nil
 	}
-	if editor == s.gate {
+	if editor == s.gate && alone {
 		l.live = r.Generation > 0 || l.live && !r.Changed
 	}
 	for _, o := range r.Entries {

@@ -26,6 +26,7 @@ type storeWorld struct {
 	config store.Config
 	store  *store.Store // nil while none runs
 	lists  []*listModel
+	dirty  bool      // a process may not have been able to remove its directory
 	old    time.Time // when the clock has it, files that are changed now count as old
 
 	// loose are the lists of which it is not known whether the store looked before or after something
@@ -96,9 +97,6 @@ func (s *storeWorld) play(moves []move) (err error) {
 	if err == nil {
 		err = s.background()
 	}
-	if err == nil {
-		err = s.lasting()
-	}
 	closed := s.close()
 	if err == nil {
 		err = errors.Join(closed, s.leftovers(), s.disk.unseen())
@@ -115,7 +113,7 @@ func (s *storeWorld) move(n int, m storeMove) error {
 	}
 	err := s.act(l, m)
 	synctest.Wait() // what it has begun in the background is in its queue
-	s.disk.disarm()
+	s.dirty = s.disk.disarm() || s.dirty
 	if s.disk.isCrashed() {
 		return s.crash(m.seed)
 	}
@@ -330,6 +328,7 @@ func (s *storeWorld) open(again bool) (err error) {
 	if err != nil {
 		return fmt.Errorf("the store does not open: %w", err)
 	}
+	s.dirty = false // it has removed what others have left
 	if err := s.seen(); err != nil {
 		return err
 	}
@@ -353,7 +352,7 @@ func (s *storeWorld) restart() error {
 	if err := s.close(); err != nil || s.disk.isCrashed() {
 		return err
 	}
-	if err := errors.Join(s.leftoversOfClose(), s.lasting()); err != nil {
+	if err := s.leftoversOfClose(); err != nil {
 		return err
 	}
 	return s.open(false)
@@ -399,7 +398,7 @@ func (s *storeWorld) crash(seed uint64) error {
 // leftoversOfClose returns an error if the directory of a process that has ended is there.
 func (s *storeWorld) leftoversOfClose() error {
 	entries, err := os.ReadDir(filepath.Join(s.config.StateDir, "work"))
-	if err == nil && len(entries) > 0 && !s.troubled() {
+	if err == nil && len(entries) > 0 && !s.dirty && !s.troubled() {
 		return fmt.Errorf("work/ has %d directories of processes that have ended", len(entries))
 	}
 	return nil
