@@ -206,7 +206,7 @@ func (d *disk) removeBelow(path string) error {
 	return nil
 }
 
-var temporary = regexp.MustCompile(`[A-Z2-7]{26}|\b[0-9]{2,}\b`)
+var temporary = regexp.MustCompile(`[A-Z2-7]{26}|[0-9]{8}T[0-9]{6}\.[0-9]{3}Z|\b[0-9]{2,}\b`)
 
 // describe names a call for the story.
 func (d *disk) describe(c atomicfile.Call) string {

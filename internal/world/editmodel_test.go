@@ -102,11 +102,21 @@ func (l *managedModel) restarted() error {
 	return nil
 }
 
-// log compares the audit log with the edits that were acknowledged.
+// log compares the audit log with the edits that were acknowledged, and with what the lists have:
+// nothing is in a list that no record put there.
 func (s *editWorld) log() error {
 	page, err := s.command.Changes(s.ctx, managed.ChangesQuery{Limit: 1 << 20})
 	if err != nil || page.Incomplete {
 		return fmt.Errorf("the audit log (incomplete: %t): %w", page.Incomplete, err)
+	}
+	for _, l := range s.lists {
+		for entry, reason := range l.now {
+			if !slices.ContainsFunc(page.Changes, func(r managed.Change) bool {
+				return r.List == l.name && r.Entry == entry && reasonOf(r.After) == reason
+			}) {
+				return fmt.Errorf("list %s has %s, reason %s, and the audit log does not say how that came", l.name, entry, reason)
+			}
+		}
 	}
 	for _, c := range s.changes {
 		var found []managed.Change
