@@ -34,8 +34,10 @@ type disk struct {
 	made  int
 	steps []*change // that were not synced
 
-	// What happens at the call number at, counted from the last arm; 0: nothing.
+	// What happens at the call number at, counted from the last arm; 0: nothing. With reading, those
+	// that open a file count, and no others.
 	at      int
+	reading bool
 	happens func(what string) error
 	calls   int
 	full    bool // no space is left
@@ -60,7 +62,6 @@ type inode struct {
 type change struct {
 	dirs    []*inode
 	names   []string
-	before  []*inode
 	to      []*inode
 	durable bool
 }
@@ -79,7 +80,7 @@ func (d *disk) close() { atomicfile.Hook = nil }
 
 // arm lets something happen at a call: the next one is number 1.
 func (d *disk) arm(at int, happens func(what string) error) {
-	d.calls, d.at, d.happens = 0, at, happens
+	d.calls, d.at, d.happens, d.reading = 0, at, happens, false
 }
 
 // disarm ends what arm began, and reports whether it has happened.
@@ -124,6 +125,11 @@ func (d *disk) call(c atomicfile.Call) error {
 		}
 	case "open": // for reading, or to make a file
 		if exists(c.Paths[0]) {
+			if d.reading && backgroundOf() == "" {
+				if d.calls++; d.calls == d.at {
+					_ = d.happens(d.describe(c))
+				}
+			}
 			return c.Do()
 		}
 		d.turn()
@@ -153,8 +159,10 @@ func (d *disk) step(c atomicfile.Call) error {
 	if d.isCrashed() {
 		return errCrash
 	}
-	d.calls++
-	if d.calls == d.at {
+	if !d.reading {
+		d.calls++
+	}
+	if d.calls == d.at && !d.reading {
 		if err := d.happens(d.describe(c)); err != nil {
 			if len(c.Data) > 1 && !d.crashed { // half of it
 				_, _ = c.File.Write(c.Data[:len(c.Data)/2])
@@ -169,8 +177,8 @@ func (d *disk) step(c atomicfile.Call) error {
 		if c.Op != "rename" && c.Op != "remove" {
 			break
 		}
-		if n, dir, name := d.find(path); n != nil && n.names == nil {
-			n.last = read(filepath.Join(d.root, d.pathOf(dir), name))
+		if n, _, _ := d.find(path); n != nil && n.names == nil {
+			n.last = read(path)
 		}
 	}
 	err := c.Do()
@@ -236,27 +244,6 @@ func (d *disk) find(path string) (n, dir *inode, name string) {
 	return n, dir, name
 }
 
-// pathOf returns the path of a directory.
-func (d *disk) pathOf(dir *inode) string {
-	path, _ := pathBelow(d.top, dir)
-	return path
-}
-
-func pathBelow(from, to *inode) (string, bool) {
-	if from == to {
-		return "", true
-	}
-	for name, n := range from.names {
-		if n.names == nil {
-			continue
-		}
-		if path, ok := pathBelow(n, to); ok {
-			return filepath.Join(name, path), true
-		}
-	}
-	return "", false
-}
-
 // look notes what a call has changed at its paths.
 func (d *disk) look(op string, paths []string) {
 	c := &change{}
@@ -269,7 +256,7 @@ func (d *disk) look(op string, paths []string) {
 			continue
 		}
 		if is := d.here(path); is != was {
-			c.dirs, c.names, c.before, c.to = append(c.dirs, dir), append(c.names, name), append(c.before, was), append(c.to, is)
+			c.dirs, c.names, c.to = append(c.dirs, dir), append(c.names, name), append(c.to, is)
 		}
 	}
 	if len(c.dirs) == 0 {
@@ -378,9 +365,13 @@ func (d *disk) restart(r *rand.Rand) {
 	})
 	var files []*inode
 	now := map[*inode][]byte{}
-	d.each(d.top, func(path string, n *inode) { now[n] = read(filepath.Join(d.root, path)) })
+	walk(d.top, false, "", func(path string, n *inode) {
+		if n.names == nil {
+			now[n] = read(filepath.Join(d.root, path))
+		}
+	})
 	left := map[string]*inode{}
-	walkSynced(d.top, "", func(path string, n *inode) {
+	walk(d.top, true, "", func(path string, n *inode) {
 		left[path] = n
 		if n.names == nil && !slices.Contains(files, n) {
 			files = append(files, n)
@@ -423,24 +414,16 @@ func (n *inode) afterCrash(whole []byte, r *rand.Rand) []byte {
 	return whole[:kept+(len(whole)-kept)*draw/2]
 }
 
-func walkSynced(dir *inode, path string, do func(path string, n *inode)) {
-	for name, n := range dir.synced {
-		do(filepath.Join(path, name), n)
-		walkSynced(n, filepath.Join(path, name), do)
+// walk calls do for each file and directory below one, as the disk knows them or as a crash leaves
+// them.
+func walk(dir *inode, synced bool, path string, do func(path string, n *inode)) {
+	names := dir.names
+	if synced {
+		names = dir.synced
 	}
-}
-
-// each calls do for each file, as the disk knows them.
-func (d *disk) each(dir *inode, do func(path string, n *inode)) {
-	d.eachBelow(dir, "", do)
-}
-
-func (d *disk) eachBelow(dir *inode, path string, do func(path string, n *inode)) {
-	for name, n := range dir.names {
-		if n.names == nil {
-			do(filepath.Join(path, name), n)
-		}
-		d.eachBelow(n, filepath.Join(path, name), do)
+	for name, n := range names {
+		do(filepath.Join(path, name), n)
+		walk(n, synced, filepath.Join(path, name), do)
 	}
 }
 
@@ -466,7 +449,11 @@ func (d *disk) loadBelow(dir *inode, path string) {
 // unseen returns an error if the directory has changed without a call: a simulation misses that.
 func (d *disk) unseen() error {
 	known := map[string]bool{}
-	d.each(d.top, func(path string, _ *inode) { known[path] = true })
+	walk(d.top, false, "", func(path string, n *inode) {
+		if n.names == nil {
+			known[path] = true
+		}
+	})
 	for _, path := range files(d.root) {
 		if !known[path] {
 			return fmt.Errorf("%s was made without package atomicfile's Call", path)

@@ -17,7 +17,7 @@ import (
 // a disk that fails and forgets.
 //
 // What is watched: an edit that was acknowledged is there, with one record in the audit log, and
-// after a crash; any other is there wholly or not at all; undo undoes what it names, and nothing
+// after a crash; any other is there wholly or not at all, and not without a record; undo undoes what it names, and nothing
 // else; the gate serves what its editor has made live; the lists' files are lists.
 func TestEdit(t *testing.T) {
 	run(t, &part{few: 100, draw: drawEdit, play: playEdit})
@@ -35,6 +35,7 @@ type editMove struct {
 	call    int
 	trouble string
 	other   *editMove // what the other keeper does then
+	read    bool      // it comes when a file is read
 	seed    uint64    // of what a crash forgets
 }
 
@@ -53,7 +54,8 @@ func drawEdit(r *rand.Rand) []move {
 		if r.IntN(2) == 0 {
 			m.call, m.trouble = 1+r.IntN(24), []string{"crash", "crash", "error", "full", "other"}[r.IntN(5)]
 			m.other = drawOneEdit(r, len(editMoves)-3) // no restart in a restart
-			m.other.gate = false                       // the gate may be in the middle of something
+			m.read = m.trouble == "other" && r.IntN(2) == 0
+			m.other.gate = false // the gate may be in the middle of something
 		}
 		moves[i] = m
 	}

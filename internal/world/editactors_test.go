@@ -127,6 +127,7 @@ func (s *editWorld) move(n int, m *editMove) error {
 			}
 			return nil
 		})
+		s.disk.reading = m.read
 	}
 	err := errors.Join(s.act(l, m), other)
 	synctest.Wait()
@@ -350,6 +351,9 @@ func (s *editWorld) undo(editor *managed.Editor, m *editMove) error {
 				parts = append(parts, part)
 			}
 		}
+	}
+	if len(parts) > 1 && slices.ContainsFunc(parts, func(part *changeModel) bool { return part.perhaps }) {
+		return nil // the log may say that some are undone
 	}
 	var can, sure []*changeModel
 	for _, part := range parts {
