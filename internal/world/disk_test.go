@@ -90,9 +90,6 @@ func (d *disk) disarm() (happened bool) {
 	return happened
 }
 
-// fail returns what happens at a call of a disk that fails.
-func fail(err error) func(string) error { return func(string) error { return err } }
-
 // fill is what happens when the disk is full: nothing is made or written until disarm.
 func (d *disk) fill(string) error { d.full = true; return nil }
 

@@ -40,7 +40,7 @@ type editWorld struct {
 
 func newEditWorld(w *world, c *config.Config, now time.Time) *editWorld {
 	s := &editWorld{world: w, ctx: context.Background(), config: c, disk: newDisk(c.State.Dir)}
-	time.Sleep(now.Add(2 * time.Hour).Sub(time.Now())) // files that are changed now count as old
+	time.Sleep(time.Until(now.Add(2 * time.Hour))) // files that are changed now count as old
 	get := func() *config.Config { return c }
 	s.stores = must(setup.BlocklistConfig(c, nil))
 	s.stores.PollInterval, s.stores.Probes, s.stores.Logger = 100*365*24*time.Hour, -1, slog.New(slog.DiscardHandler)
