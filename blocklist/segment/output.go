@@ -28,7 +28,7 @@ func temporary(dir string) (*os.File, error) {
 // closeTemporary closes a file made by temporary.
 func closeTemporary(f *os.File) {
 	f.Close()
-	os.Remove(f.Name()) // of an output, or if temporary could not
+	_ = atomicfile.Remove(f.Name()) // of an output, or if temporary could not
 }
 
 // heapLimit is the largest size of a segment in the heap.
@@ -50,7 +50,10 @@ func newOutput(path, dir string, size int64) (*output, error) {
 	var err error
 	switch {
 	case path != "":
-		o.file, err = os.CreateTemp(filepath.Dir(path), pattern)
+		var file *atomicfile.File
+		if file, err = atomicfile.Create(filepath.Dir(path), pattern, 0o600); err == nil {
+			o.file = file.File
+		}
 	case size > heapLimit:
 		o.file, err = temporary(dir)
 	}
@@ -60,7 +63,7 @@ func newOutput(path, dir string, size int64) (*output, error) {
 // WriteAt may be called by many goroutines at once.
 func (o *output) WriteAt(b []byte, offset int64) (int, error) {
 	if o.file != nil {
-		n, err := o.file.WriteAt(b, offset)
+		n, err := atomicfile.WriteAt(o.file, b, offset)
 		if err == nil && o.path != "" {
 			startWriteback(o.file, offset, n)
 		}
@@ -88,7 +91,7 @@ func (o *output) commit(key *Key) (*Segment, error) {
 		return s, s.load()
 	}
 	if o.path != "" {
-		if err := o.file.Sync(); err != nil {
+		if err := atomicfile.Sync(o.file); err != nil {
 			return nil, err
 		}
 	}
@@ -110,7 +113,7 @@ func (o *output) publish() error {
 		closeTemporary(o.file)
 		return nil
 	}
-	if err := os.Rename(o.file.Name(), o.path); err != nil {
+	if err := atomicfile.Rename(o.file.Name(), o.path); err != nil {
 		return err
 	}
 	o.file.Close() // synced

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -69,16 +70,13 @@ func (s *Store) archiveAll() {
 	a := &s.archiver
 	for {
 		a.mu.Lock()
-		var list string
-		var job archiveJob
-		for list, job = range a.jobs {
-			break
-		}
 		if len(a.jobs) == 0 || s.ctx.Err() != nil {
 			a.running = false
 			a.mu.Unlock()
 			return
 		}
+		list := slices.Min(slices.Collect(maps.Keys(a.jobs)))
+		job := a.jobs[list]
 		delete(a.jobs, list)
 		a.mu.Unlock()
 		dir := path.Join(ListName(list), historyName)
@@ -242,7 +240,7 @@ func pack(tree atomicfile.Tree, to string, write func(io.Writer) error) error {
 		err = errClose
 	}
 	if err == nil {
-		err = f.Sync()
+		err = atomicfile.Sync(f)
 	}
 	return err
 }

@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path"
+	"slices"
 	"syscall"
 
 	"spamgate/internal/atomicfile"
@@ -127,7 +129,7 @@ func (s *state) noteBuild(list string, b buildRecord) error {
 func (s *state) endBuilds(keep func(list string) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for list := range s.building {
+	for _, list := range slices.Sorted(maps.Keys(s.building)) {
 		if keep(list) {
 			continue
 		}

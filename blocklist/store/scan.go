@@ -186,8 +186,8 @@ func (s *source) unsettled(stamps []stamp, err error, p debounce) time.Duration 
 	} else {
 		s.broken = time.Time{}
 	}
-	if err == nil && s.list.Whole {
-		return 0
+	if err == nil && (s.list.Whole || sameAttributes(s.live.stamps, stamps)) {
+		return 0 // nobody has written since they were read, also if their clock is ahead of ours
 	}
 	quiet := p.quiet + clockTick
 	var wait time.Duration

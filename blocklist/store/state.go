@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"os"
 	"path"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -303,7 +305,7 @@ func (s *state) newName() string {
 func (s *state) sweep(keep func(name string) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for name := range s.pending {
+	for _, name := range slices.Sorted(maps.Keys(s.pending)) {
 		if !keep(name) {
 			_ = s.tree.Remove(name) // what is left over is swept at a start
 			delete(s.pending, name)

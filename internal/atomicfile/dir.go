@@ -22,7 +22,7 @@ func MakeDirs(dir string) error {
 			return err
 		}
 	}
-	if err := os.Mkdir(dir, 0o700); err != nil {
+	if err := Do("mkdir", func() error { return os.Mkdir(dir, 0o700) }, dir); err != nil {
 		switch info, errStat := os.Stat(dir); {
 		case errStat != nil:
 			return err
@@ -43,7 +43,7 @@ func SyncDir(dir string) error {
 		return err
 	}
 	defer d.Close()
-	return syncDir(d)
+	return Do("sync", func() error { return syncDir(d) }, dir)
 }
 
 func syncDir(d *os.File) error {
@@ -65,7 +65,7 @@ func SameFile(a, b string) bool {
 func RemoveStale(dir, prefix string, age time.Duration) error {
 	entries, err := os.ReadDir(dir)
 	return errors.Join(err, removeStale(entries, prefix, age, func(name string) error {
-		return os.Remove(filepath.Join(dir, name))
+		return Remove(filepath.Join(dir, name))
 	}))
 }
 

@@ -37,18 +37,26 @@ type placer interface {
 // byPath places files at any path.
 type byPath struct{}
 
-func (byPath) rename(from, to string) error           { return os.Rename(from, to) }
-func (byPath) linkName(from, to string) error         { return os.Link(from, to) }
-func (byPath) linkFile(f *os.File, name string) error { return linkAt(f, nil, name) }
-func (byPath) remove(name string) error               { return os.Remove(name) }
-func (byPath) sync(dir string) error                  { return SyncDir(dir) }
-func (byPath) ownerDir(dir string) string             { return dir }
+func (byPath) rename(from, to string) error { return Rename(from, to) }
+func (byPath) linkName(from, to string) error {
+	return Do("link", func() error { return os.Link(from, to) }, from, to)
+}
+func (byPath) linkFile(f *os.File, name string) error {
+	return Do("link", func() error { return linkAt(f, nil, name) }, name)
+}
+func (byPath) remove(name string) error   { return Remove(name) }
+func (byPath) sync(dir string) error      { return SyncDir(dir) }
+func (byPath) ownerDir(dir string) string { return dir }
 
 // Create makes a file in dir. Its temporary name is the pattern, with a unique
 // string in place of the last "*". The umask applies to the mode.
 func Create(dir, pattern string, mode fs.FileMode) (*File, error) {
 	name := filepath.Join(dir, temporaryName(pattern))
-	file, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, mode)
+	var file *os.File
+	err := Do("create", func() (err error) {
+		file, err = os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, mode)
+		return err
+	}, name)
 	if err != nil {
 		return nil, err
 	}
@@ -62,6 +70,12 @@ func temporaryName(pattern string) string {
 	}
 	return prefix + rand.Text() + suffix
 }
+
+// Write writes to the file.
+func (f *File) Write(b []byte) (int, error) { return Write(f.File, b) }
+
+// Sync writes the content of the file to disk.
+func (f *File) Sync() error { return Sync(f.File) }
 
 // Commit syncs the file and moves it to name, replacing a file that is there. When
 // Commit returns, the file is on disk.

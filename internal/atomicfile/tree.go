@@ -106,7 +106,11 @@ func (t Tree) do(op string, use func(root *os.Root) error, names ...string) erro
 			return err
 		}
 	}
-	if err := use(root); err != nil {
+	paths := make([]string, len(names))
+	for i, name := range names {
+		paths[i] = t.Path(name)
+	}
+	if err := Do(op, func() error { return use(root) }, paths...); err != nil {
 		return t.failed(op, names[0], err)
 	}
 	return nil

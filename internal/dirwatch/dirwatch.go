@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/fsnotify/fsnotify"
+
+	"spamgate/internal/atomicfile"
 )
 
 // Watcher reports that something may have changed on the way to files.
@@ -51,8 +53,8 @@ func New(log *slog.Logger, what string, events bool) *Watcher {
 	if !events {
 		return w
 	}
-	var err error
-	if w.fs, err = fsnotify.NewWatcher(); err != nil {
+	err := atomicfile.Do("watch", func() (err error) { w.fs, err = fsnotify.NewWatcher(); return err })
+	if err != nil {
 		log.Warn("no file system events, "+what+" are only polled", "error", err)
 		return w
 	}

@@ -121,6 +121,13 @@ func (l *Log) open() (*os.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("audit log: %w", err)
 	}
+	if info, err := file.Stat(); err == nil && info.Size() == 0 {
+		// A new one: its name has to last as long as what is written to it.
+		if err := tree.Sync("."); err != nil {
+			_ = file.Close()
+			return nil, fmt.Errorf("audit log: %w", err)
+		}
+	}
 	return file, nil
 }
 
@@ -175,12 +182,12 @@ func (r *Record) appendTo(file *os.File) error {
 	if err != nil {
 		return fmt.Errorf("audit log: %w", err)
 	}
-	n, err := file.Write(text)
+	n, err := atomicfile.Write(file, text)
 	if err == nil && n < len(text) {
 		err = io.ErrShortWrite
 	}
 	if err == nil {
-		err = file.Sync()
+		err = atomicfile.Sync(file)
 	}
 	if err != nil {
 		return fmt.Errorf("audit log: %w", err)

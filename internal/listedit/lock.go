@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"spamgate/internal/atomicfile"
 )
 
 // lock waits for the file's lock. It calls waiting, if not nil, when long fires. Closing
@@ -14,6 +16,9 @@ import (
 func lock(ctx context.Context, file *os.File, long <-chan time.Time, waiting func()) error {
 	err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 	if !errors.Is(err, unix.EWOULDBLOCK) {
+		return err
+	}
+	if err := atomicfile.Do("wait", func() error { return nil }, file.Name()); err != nil {
 		return err
 	}
 	// The wait cannot be interrupted. So it uses a second descriptor of the same lock,

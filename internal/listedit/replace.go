@@ -45,7 +45,7 @@ func (f *original) newReplacement() (*atomicfile.File, error) {
 func (f *original) removeLeftovers() {
 	dir := filepath.Dir(f.target)
 	readDir := func() ([]fs.DirEntry, error) { return os.ReadDir(dir) }
-	remove := func(name string) error { return os.Remove(filepath.Join(dir, name)) }
+	remove := func(name string) error { return atomicfile.Remove(filepath.Join(dir, name)) }
 	if f.name != "" {
 		readDir = func() ([]fs.DirEntry, error) { return f.tree.ReadDir(path.Dir(f.name)) }
 		remove = func(name string) error { return f.tree.Remove(path.Join(path.Dir(f.name), name)) }

@@ -16,6 +16,7 @@ import (
 var (
 	oneSeed   = flag.Uint64("world.seed", 0, "play the world of this `seed` alone, and tell its story")
 	firstSeed = flag.Uint64("world.first", 1, "the first `seed`")
+	shrinking = flag.Duration("world.shrink", 20*time.Second, "how `long` a world that fails is shrunk")
 	count     = flag.Int("world.n", 0, "how `many` worlds each part plays; 0: a few")
 )
 
@@ -92,7 +93,7 @@ func (p *part) moves(seed uint64) []move { return p.draw(rand.New(rand.NewPCG(se
 func (p *part) world(t *testing.T, moves []move) (*world, error) {
 	t.Helper()
 	played.Add(1)
-	dir, err := os.MkdirTemp("", "world-*")
+	dir, err := os.MkdirTemp(memory(), "world-*")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,15 +102,21 @@ func (p *part) world(t *testing.T, moves []move) (*world, error) {
 	return w, p.play(w, moves)
 }
 
-// maxShrinking bounds how long a world is shrunk.
-const maxShrinking = 20 * time.Second
+// memory returns a directory in memory, if there is one: no world asks what a real disk does.
+func memory() string {
+	const dir = "/dev/shm"
+	if info, err := os.Stat(dir); err == nil && info.IsDir() {
+		return dir
+	}
+	return ""
+}
 
 // tellFailure ends the test with the shortest world that fails as well.
 func (p *part) tellFailure(t *testing.T, seed uint64, failure error) {
 	t.Helper()
 	moves := p.moves(seed)
 	all := len(moves)
-	end := time.Now().Add(maxShrinking)
+	end := time.Now().Add(*shrinking)
 	for n := len(moves) / 2; n > 0; n /= 2 {
 		for i := 0; i+n <= len(moves) && time.Now().Before(end); {
 			fewer := slices.Delete(slices.Clone(moves), i, i+n)
