@@ -45,6 +45,9 @@ func (m *Member) connect() error {
 		return err
 	}
 	options = append(options, who...)
+	if m.o.Edges != nil {
+		options = append(options, m.o.Edges.NATS...)
+	}
 	m.nc, err = nats.Connect(strings.Join(m.o.Servers, ","), options...)
 	return err
 }
