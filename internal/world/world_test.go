@@ -92,13 +92,23 @@ func (p *part) moves(seed uint64) []move { return p.draw(rand.New(rand.NewPCG(se
 func (p *part) world(t *testing.T, moves []move) (*world, error) {
 	t.Helper()
 	played.Add(1)
-	dir, err := os.MkdirTemp("", "world-*")
+	dir, err := os.MkdirTemp(memory(), "world-*")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer os.RemoveAll(dir)
 	w := &world{T: t, dir: dir}
 	return w, p.play(w, moves)
+}
+
+// memory returns a directory whose files are in memory, "" if there is none: a disk's speed is of no
+// use here.
+func memory() string {
+	const shm = "/dev/shm"
+	if info, err := os.Stat(shm); err == nil && info.IsDir() {
+		return shm
+	}
+	return ""
 }
 
 // maxShrinking bounds how long a world is shrunk.
