@@ -49,7 +49,7 @@ func (m *Member) cleanUp(ctx context.Context) error {
 		case <-tick.C:
 			clean = m.leases.holds(cleaning)
 		}
-		sleep(ctx, m.o.times.retry) // so that not all members do it
+		m.sleep(ctx, m.o.times.retry) // so that not all members do it
 		b, err := m.open()
 		if err != nil || !m.mayWrite() {
 			continue

@@ -68,6 +68,9 @@ func (m *link) connect() error {
 		return err
 	}
 	options = append(options, who...)
+	if m.o.Edges != nil {
+		options = append(options, m.o.Edges.NATS...)
+	}
 	m.nc, err = nats.Connect(strings.Join(m.o.Servers, ","), options...)
 	return err
 }

@@ -168,6 +168,6 @@ func (m *Member) Retry(ctx context.Context, list string, edit func() error) erro
 		if err := m.CatchUp(ctx, list); err != nil {
 			return fmt.Errorf("list %s: the edit is refused: %w", list, err)
 		}
-		sleep(ctx, pause)
+		m.sleep(ctx, pause)
 	}
 }

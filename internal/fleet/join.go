@@ -173,7 +173,7 @@ func (m *Member) Merge(ctx context.Context, name, author, why string) (added int
 	if l.Kind == Fetched {
 		return 0, fmt.Errorf("%s is not a list whose entries can be merged: take the fleet's", name)
 	}
-	for deadline := time.Now().Add(m.o.times.conflict); ; sleep(ctx, m.o.times.retry/5) {
+	for deadline := time.Now().Add(m.o.times.conflict); ; m.sleep(ctx, m.o.times.retry/5) {
 		added, err = l.merge(ctx, author, why)
 		if err == nil || time.Now().After(deadline) || ctx.Err() != nil || !errors.Is(err, ErrBehind) && !errors.Is(err, errMoved) {
 			return added, err

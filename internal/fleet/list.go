@@ -104,6 +104,7 @@ func (l *list) run(ctx context.Context) error {
 	}
 	logged, pause, failures := "", l.m.o.times.retry, 0
 	for {
+		l.m.apart()
 		l.m.mu.Lock()
 		l.begun++
 		l.m.mu.Unlock()
@@ -133,7 +134,7 @@ func (l *list) run(ctx context.Context) error {
 			return nil
 		case <-l.wake:
 			if failures > patience { // perhaps somebody writes damaged versions all the time
-				sleep(ctx, time.Duration(min(failures-patience, 10))*l.m.o.times.retry)
+				l.m.sleep(ctx, time.Duration(min(failures-patience, 10))*l.m.o.times.retry)
 			}
 		case <-again:
 		}

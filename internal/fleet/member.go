@@ -75,6 +75,9 @@ type counters struct {
 // the state directory, not about the fleet.
 func Open(o Options) (*Member, error) {
 	o.times = o.times.withDefaults()
+	if o.Edges != nil {
+		o.times.ahead = o.Edges.Ahead
+	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -253,7 +256,7 @@ func (m *core) repeat(ctx context.Context, name string, loop func(context.Contex
 			logged = err.Error()
 			m.log.Warn("the fleet does not work", "part", name, "error", err)
 		}
-		sleep(ctx, pause)
+		m.sleep(ctx, pause)
 		pause = min(2*pause, 2*m.o.times.retry)
 	}
 }
@@ -270,9 +273,20 @@ func (m *core) try(ctx context.Context, name string, loop func(context.Context) 
 	return loop(ctx)
 }
 
+// apart lets all that happens at the same instant of a simulation come first.
+func (c *core) apart() {
+	if c.o.Edges != nil {
+		time.Sleep(time.Nanosecond)
+	}
+}
+
 // sleep waits for about d, so that several gates do not do the same at the same time.
-func sleep(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d - d/4 + mathrand.N(d/2+1))
+func (c *core) sleep(ctx context.Context, d time.Duration) {
+	about := d - d/4 + mathrand.N(d/2+1)
+	if c.o.Edges != nil {
+		about = c.o.Edges.Pause(d)
+	}
+	t := time.NewTimer(about)
 	defer t.Stop()
 	select {
 	case <-t.C:

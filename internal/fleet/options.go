@@ -8,6 +8,8 @@ import (
 	"errors"
 	"log/slog"
 	"time"
+
+	"github.com/nats-io/nats.go"
 )
 
 // Options say what a [Member] shares, and with whom.
@@ -52,7 +54,17 @@ type Options struct {
 
 	Logger *slog.Logger // nil: no log
 
+	// Edges are what a simulation puts in the place of the world around the gate; nil: nothing.
+	Edges *Edges
+
 	times times // tests shorten them
+}
+
+// Edges are the edges of a simulated world, of which one seed decides all.
+type Edges struct {
+	NATS  []nats.Option                       // added to those of the connection
+	Pause func(d time.Duration) time.Duration // returns a pause of about d
+	Ahead time.Duration                       // by which the gate's clock is wrong
 }
 
 // List is a file that the fleet shares.

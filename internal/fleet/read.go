@@ -252,7 +252,7 @@ func (c *chunks) fetch() error {
 		case err == nil:
 			err = fmt.Errorf("%w: a part is missing", errContent)
 		}
-		if sleep(c.ctx, c.r.m.o.times.retry); c.ctx.Err() != nil {
+		if c.r.m.sleep(c.ctx, c.r.m.o.times.retry); c.ctx.Err() != nil {
 			return context.Cause(c.ctx)
 		}
 	}

@@ -30,7 +30,7 @@ func (m *link) learnRights(ctx context.Context) error {
 		known := m.knowsRights()
 		m.mu.Unlock()
 		if !known {
-			sleep(ctx, m.o.times.resync)
+			m.sleep(ctx, m.o.times.resync)
 		}
 	}
 }

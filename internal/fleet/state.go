@@ -162,7 +162,7 @@ func (m *states) setState(ctx context.Context, key string, change func(old json.
 		if !errors.Is(err, ErrBehind) {
 			return err
 		}
-		sleep(ctx, m.o.times.retry/20)
+		m.sleep(ctx, m.o.times.retry/20)
 	}
 }
 

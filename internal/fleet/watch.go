@@ -117,7 +117,7 @@ func (m *Member) followOnce(ctx context.Context, b *buckets) (again bool, err er
 		return false, fmt.Errorf("watching the state: %w", err)
 	}
 	defer end()
-	next := time.NewTimer(0)
+	next := time.NewTimer(time.Millisecond) // first what the watches bring at once
 	defer next.Stop()
 	deaf := make(chan struct{}, 1)
 	hints, err := m.hear(deaf)

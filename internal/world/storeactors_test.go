@@ -59,7 +59,7 @@ func newStoreWorld(w *world, now time.Time, lists int) *storeWorld {
 			l.put(j, l.text("e1."+name+".example", "e2."+name+".example"))
 		}
 		s.lists = append(s.lists, l)
-		list := store.List{Name: name, Paths: l.paths, Action: verdict.Reject, MinEntries: minEntries, Whole: i == 2}
+		list := store.List{Name: name, Paths: l.paths, Action: verdict.Reject, Rules: store.Rules{MinEntries: minEntries}, Whole: i == 2}
 		if l.hold {
 			list.OnProtected = store.HoldProtected
 		}
