@@ -20,7 +20,7 @@ import (
 // after a crash; any other is there wholly or not at all, and not without a record; undo undoes what it names, and nothing
 // else; the gate serves what its editor has made live; the lists' files are lists.
 func TestEdit(t *testing.T) {
-	run(t, &part{few: 100, draw: drawEdit, play: playEdit})
+	run(t, &part{few: 80, draw: drawEdit, play: playEdit})
 }
 
 // An editMove is what a keeper does.

@@ -17,7 +17,7 @@ import (
 // that were acknowledged are there after a crash; what the history has is what was kept; no
 // temporary file, goroutine or descriptor stays.
 func TestStore(t *testing.T) {
-	run(t, &part{few: 150, draw: drawStore, play: playStore})
+	run(t, &part{few: 80, draw: drawStore, play: playStore})
 }
 
 // A storeMove is what somebody does with a list.
