@@ -155,6 +155,9 @@ func (g *fleetGate) edit(change func(old string) (string, error)) error {
 	p.busy <- struct{}{} // as the file's lock; but that would stop the time
 	defer func() { <-p.busy }()
 	return p.m.Retry(context.Background(), blocked, func() error {
+		if g.now.Load() != p {
+			return errKilled // what it waited for took no time
+		}
 		if !p.linked() {
 			return fleet.ErrOffline
 		}
