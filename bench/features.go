@@ -38,14 +38,14 @@ func (s *servers) startFleetd(ctx context.Context, t tools, root, dir, addr stri
 	if err != nil {
 		return err
 	}
-	at, err := s.makeDir("spamgate fleetd")
+	place, err := s.makeDir("spamgate fleetd")
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(at, "config.toml"), fmt.Appendf(nil, "[fleet.server]\nlisten = %q\n", addr), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(place, "config.toml"), fmt.Appendf(nil, "[fleet.server]\nlisten = %q\n", addr), 0o600); err != nil {
 		return err
 	}
-	server, err := startProcess(at, "spamgate-fleetd", binary)
+	server, err := startProcess(place, "spamgate-fleetd", binary)
 	if err == nil {
 		s.cleanup = append(s.cleanup, server.stop)
 	}
@@ -142,19 +142,19 @@ func (t target) committed(ctx context.Context, before rows, messages int) error 
 	ctx, cancel := context.WithTimeout(ctx, countLimit)
 	defer cancel()
 	for {
-		now, err := t.rows(ctx)
+		rows, err := t.rows(ctx)
 		switch {
 		case err != nil:
 			return err
-		case now.dropped > before.dropped:
-			return fmt.Errorf("the history dropped %d of %d rows: its disk is full or too slow", now.dropped-before.dropped, messages)
-		case now.written-before.written == int64(messages):
+		case rows.dropped > before.dropped:
+			return fmt.Errorf("the history dropped %d of %d rows: its disk is full or too slow", rows.dropped-before.dropped, messages)
+		case rows.written-before.written == int64(messages):
 			return nil
 		}
 		select {
 		case <-time.After(20 * time.Millisecond):
 		case <-ctx.Done():
-			return fmt.Errorf("the history has %d rows of %d messages", now.written-before.written, messages)
+			return fmt.Errorf("the history has %d rows of %d messages", rows.written-before.written, messages)
 		}
 	}
 }

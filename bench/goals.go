@@ -8,7 +8,7 @@ type goal struct {
 	asked    float64
 	measured float64
 	atLeast  bool
-	of       string
+	name     string
 }
 
 func (g goal) met() bool {
@@ -27,7 +27,7 @@ func (g goal) String() string {
 	if g.met() {
 		verdict = "met"
 	}
-	return fmt.Sprintf("| %s | %s %.2f × %s | %.2[5]f × %[4]s | %[6]s |", g.what, bound, g.asked, g.of, g.measured, verdict)
+	return fmt.Sprintf("| %s | %s %.2f × %s | %.2[5]f × %[4]s | %[6]s |", g.what, bound, g.asked, g.name, g.measured, verdict)
 }
 
 // targets returns the goals with the measured medians. HAProxy does not tell the

@@ -161,11 +161,11 @@ func (s *servers) arrived(ctx context.Context, to target, before [2]int, message
 	ctx, cancel := context.WithTimeout(ctx, countLimit)
 	defer cancel()
 	for {
-		now, err := s.counts(to)
+		current, err := s.counts(to)
 		if err != nil {
 			return err
 		}
-		received, accepted := now[0]-before[0], now[1]-before[1]
+		received, accepted := current[0]-before[0], current[1]-before[1]
 		if received == messages && accepted == messages {
 			return nil
 		}

@@ -46,7 +46,7 @@ func withAsked(t *testing.T, r *rand.Rand, lists []plainList) (asked, read *Set,
 // out of the verdict only where it would have changed nothing.
 func TestAskedAgainstRead(t *testing.T) {
 	r := rand.New(rand.NewPCG(21, 22))
-	var decided, spared, monitored, would int
+	var decided, spared, monitored, outcome int
 	for range unlessShort(300, 60) {
 		asked, read, answer := withAsked(t, r, randomLists(r))
 		asked.monitor = r.IntN(4) == 0
@@ -66,7 +66,7 @@ func TestAskedAgainstRead(t *testing.T) {
 			want := lookup(t, read, stage, a)
 			if got.Would != nil {
 				got = *got.Would
-				would++
+				outcome++
 			}
 			if want.Would != nil {
 				want = *want.Would
@@ -91,8 +91,8 @@ func TestAskedAgainstRead(t *testing.T) {
 			monitored += len(got.Monitored)
 		}
 	}
-	if decided == 0 || spared == 0 || monitored == 0 || would == 0 {
-		t.Errorf("%d decided, %d spared, %d monitored, %d would: the test tests less than it should", decided, spared, monitored, would)
+	if decided == 0 || spared == 0 || monitored == 0 || outcome == 0 {
+		t.Errorf("%d decided, %d spared, %d monitored, %d would: the test tests less than it should", decided, spared, monitored, outcome)
 	}
 }
 

@@ -66,36 +66,36 @@ func (s *Set) newEdit(c *Change) (edit, error) {
 		For: e.For, Key: e.Key, Kind: uint8(e.Kind), Exception: e.Exception, Defer: e.Defer, Until: e.Until,
 		Reason: e.Reason, Note: e.Note, File: math.MaxInt, // in no file yet
 	}
-	of := edit{list: i, text: r.Indexed()}
+	subject := edit{list: i, text: r.Indexed()}
 	if c.Remove {
-		return of, nil
+		return subject, nil
 	}
-	of.record = &r
+	subject.record = &r
 	if e.For != "" {
-		of.marker = string(segment.AppendFor(nil, e.For, ""))
+		subject.marker = string(segment.AppendFor(nil, e.For, ""))
 	}
-	return of, nil
+	return subject, nil
 }
 
 // changed returns the View with these changes, uncounted.
 func (v *View) changed(changes []edit) *View {
-	of := *v
-	of.uncounted, of.changes = true, changes
+	view := *v
+	view.uncounted, view.changes = true, changes
 	for _, c := range changes {
 		if c.record == nil {
 			continue
 		}
-		kinds := &of.kinds
+		kinds := &view.kinds
 		if c.marker != "" {
-			kinds = &of.forKinds
+			kinds = &view.forKinds
 		}
 		for stage := range kinds {
-			if of.counts(c.list, verdict.Stage(stage)) {
+			if view.counts(c.list, verdict.Stage(stage)) {
 				kinds[stage] = kinds[stage].With(sender.Kind(c.record.Kind))
 			}
 		}
 	}
-	return &of
+	return &view
 }
 
 // mayContain asks the filter for a key. It may contain what changes add.

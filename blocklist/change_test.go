@@ -28,8 +28,8 @@ func randomChange(t *testing.T, r *rand.Rand, lists []plainList) (Change, []plai
 		line = l.Entries[r.IntN(len(l.Entries))]
 	}
 	if !remove && l.Type == Block && r.IntN(3) == 0 {
-		at := strings.LastIndexByte(line, ' ') + 1
-		line = line[:at] + "!" + line[at:]
+		pos := strings.LastIndexByte(line, ' ') + 1
+		line = line[:pos] + "!" + line[pos:]
 	}
 	o := listfile.Options{AllowPublicSuffix: true, PerRecipient: l.PerRecipient}
 	parse := func(line string) listfile.Entry {
@@ -140,8 +140,8 @@ func TestWith(t *testing.T) {
 	if n := set.Lookups(); n != 0 {
 		t.Errorf("%d lookups were counted", n)
 	}
-	of := e
-	of.For = "ann@example.net"
+	entry := e
+	entry.For = "ann@example.net"
 	alone := blockList("blocked", write(t, inDir(t, "blocked"), "bulk.example\n"))
 	filterOnly := build(t, fileConfig{Lists: []fileList{alone}, FilterOnly: true})
 	for _, tt := range []struct {
@@ -150,7 +150,7 @@ func TestWith(t *testing.T) {
 		want string
 	}{
 		{set, Change{List: "unknown", Entry: e}, `list "unknown" cannot be changed: there is no such list`},
-		{set, Change{List: "blocked", Entry: of}, "entries of a list by recipient are for one"},
+		{set, Change{List: "blocked", Entry: entry}, "entries of a list by recipient are for one"},
 		{set, Change{List: "personal", Entry: e}, "entries of a list by recipient are for one"},
 		{filterOnly, Change{List: "blocked", Entry: e}, "the filter alone decides"},
 	} {

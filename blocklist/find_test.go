@@ -52,11 +52,11 @@ func TestDecideProofs(t *testing.T) {
 				}
 				return verdict.Proof{By: by, State: tt.state}
 			})
-			would := v
+			outcome := v
 			if monitor && v.Would != nil {
-				would = *v.Would
+				outcome = *v.Would
 			}
-			if would.Action != tt.want || asked != tt.asked || v.Pending != tt.pending || v.ClearsMessage != tt.clears {
+			if outcome.Action != tt.want || asked != tt.asked || v.Pending != tt.pending || v.ClearsMessage != tt.clears {
 				t.Errorf("%s, monitor %v: asked %v, %+v", tt.name, monitor, asked, v)
 			}
 			if monitor && v.Action != verdict.Accept {

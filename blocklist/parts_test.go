@@ -154,8 +154,8 @@ func TestFilterOfDamagedIndex(t *testing.T) {
 			l.partKeys = keep
 			lists := []setList{{List{Name: "good"}, NewIndex(whole, nil, nil)}, {List{Name: "bad"}, NewIndex(s, nil, nil)}}
 			_, err := l.makeFilter(t.Context(), ProcessKeys(), lists)
-			var of *IndexError
-			if !errors.As(err, &of) || of.List != 1 || of.Name != "bad" || !errors.Is(err, segment.ErrDamaged) {
+			var indexError *IndexError
+			if !errors.As(err, &indexError) || indexError.List != 1 || indexError.Name != "bad" || !errors.Is(err, segment.ErrDamaged) {
 				t.Errorf("%v: %v", f, err)
 			}
 
@@ -250,7 +250,7 @@ func TestDamagedBitsAreReplaced(t *testing.T) {
 		bad[len(bad)-20] ^= 1
 		must(t, os.WriteFile(path, bad, 0o600))
 		must(t, makeSet(t, l, []*Index{NewIndex(first.segment, nil, first.partIn)}).Settle())
-		if now, err := os.ReadFile(path); err != nil || !bytes.Equal(now, good) {
+		if current, err := os.ReadFile(path); err != nil || !bytes.Equal(current, good) {
 			t.Errorf("%s: the damaged file was not replaced: %v", f.Kind, err)
 		}
 	}

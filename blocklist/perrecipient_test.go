@@ -32,15 +32,15 @@ func (l *plainList) ownFor(recipient, address string) (entry string, rank int) {
 	for _, line := range l.Entries {
 		to, text, _ := strings.Cut(line, " ")
 		text, isException := strings.CutPrefix(text, "!")
-		at := [2]int{specificity(to, recipient), specificity(text, address)}
+		positions := [2]int{specificity(to, recipient), specificity(text, address)}
 		switch {
-		case at[0] < 0 || at[1] < 0:
+		case positions[0] < 0 || positions[1] < 0:
 		case isException:
-			if exception[0] < 0 || slices.Compare(at[:], exception[:]) < 0 {
-				exception = at
+			if exception[0] < 0 || slices.Compare(positions[:], exception[:]) < 0 {
+				exception = positions
 			}
-		case best[0] < 0 || slices.Compare(at[:], best[:]) < 0:
-			best, entry = at, text
+		case best[0] < 0 || slices.Compare(positions[:], best[:]) < 0:
+			best, entry = positions, text
 		}
 	}
 	if best[0] < 0 || exception[0] >= 0 && slices.Compare(exception[:], best[:]) <= 0 {
@@ -67,7 +67,7 @@ func keysOf(lists []plainList, recipient string) (keys []string) {
 // in a filter so small that it is often wrong.
 func TestPerRecipientAgainstPlain(t *testing.T) {
 	r := rand.New(rand.NewPCG(16, 4))
-	said, shared := 0, 0
+	count, shared := 0, 0
 	for range unlessShort(300, 60) {
 		lists := randomLists(r)
 		for i := range lists {
@@ -93,7 +93,7 @@ func TestPerRecipientAgainstPlain(t *testing.T) {
 				t.Fatalf("%s: keys %q, want %q\nlists %+v", recipient, keys, want, lists)
 			}
 			if len(keys) > 0 {
-				said++
+				count++
 			}
 			got := describeDecision(lookupFor(t, set.Only(nil), stage, parse(t, address), keys))
 			want := plainDecisionOf(lists, stage, func(l *plainList) (string, int) {
@@ -110,8 +110,8 @@ func TestPerRecipientAgainstPlain(t *testing.T) {
 			}
 		}
 	}
-	if said == 0 || shared == 0 {
-		t.Errorf("%d recipients with keys, %d verdicts that depend on the recipient: the test tests less than it should", said, shared)
+	if count == 0 || shared == 0 {
+		t.Errorf("%d recipients with keys, %d verdicts that depend on the recipient: the test tests less than it should", count, shared)
 	}
 }
 

@@ -20,17 +20,17 @@ func TestShownRateHolds(t *testing.T) {
 	l.classicBits = 1 << 20
 	for _, keys := range hashlab.NameSets() {
 		for _, n := range []int{39_063, 65_000}[:unlessShort(2, 1)] {
-			at := keys.New(1)
+			locate := keys.New(1)
 			var key []byte
 			set := makeSet(t, l, []*Index{indexOf(t, n, func(i int) string {
-				key = at(key[:0], uint64(i))
+				key = locate(key[:0], uint64(i))
 				return string(key)
 			})})
 			must(t, set.Probe(t.Context(), 0))
 			stats := set.Stats()
 			wrong, queries := 0, 1_500_000
 			for i := range queries {
-				if key = at(key[:0], uint64(n+i)); set.filter.mayContain(key) {
+				if key = locate(key[:0], uint64(n+i)); set.filter.mayContain(key) {
 					wrong++
 				}
 			}
@@ -130,8 +130,8 @@ func TestUnpredictableRate(t *testing.T) {
 // A family that misses the configured rate is a warning that names one that has it.
 func TestProbeWarns(t *testing.T) {
 	l := smallLayout(t, Filter{Kind: KindSized, Family: "classic:BP", FPR: 0.01, Entries: 3000})
-	at := hashlab.NameSets()[5].New(0)
-	set := makeSet(t, l, []*Index{indexOf(t, 3000, func(i int) string { return string(at(nil, uint64(i))) })})
+	locate := hashlab.NameSets()[5].New(0)
+	set := makeSet(t, l, []*Index{indexOf(t, 3000, func(i int) string { return string(locate(nil, uint64(i))) })})
 	must(t, set.Probe(t.Context(), 0))
 	if s := set.Stats(); !strings.Contains(s.Warning, `"double"`) || !strings.Contains(s.Warning, "fpr = 0.01") {
 		t.Errorf("warning %q with %+v", s.Warning, s.Similar)

@@ -84,8 +84,8 @@ func TestTypes(t *testing.T) {
 }
 
 // receiver returns the name of a method's type.
-func receiver(of ast.Expr) string {
-	switch e := of.(type) {
+func receiver(expr ast.Expr) string {
+	switch e := expr.(type) {
 	case *ast.StarExpr:
 		return receiver(e.X)
 	case *ast.IndexExpr: // a generic type

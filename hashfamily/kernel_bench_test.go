@@ -93,8 +93,8 @@ func besidePlain(b *testing.B, keys [][]byte, sum func(dst [][11]uint32, keys []
 		return float64(time.Since(start).Nanoseconds()) / float64(len(keys))
 	}
 	var times, ratios []float64
-	for at := 0; b.Loop(); {
-		some := keys[at : at+len(dst)]
+	for pos := 0; b.Loop(); {
+		some := keys[pos : pos+len(dst)]
 		var fast, slow float64
 		if len(times)%2 == 0 { // who comes second finds the keys in the cache
 			fast, slow = took(sum, some), took(plain, some)
@@ -102,8 +102,8 @@ func besidePlain(b *testing.B, keys [][]byte, sum func(dst [][11]uint32, keys []
 			slow, fast = took(plain, some), took(sum, some)
 		}
 		times, ratios = append(times, fast), append(ratios, slow/fast)
-		if at += len(dst); at+len(dst) > len(keys) {
-			at = 0
+		if pos += len(dst); pos+len(dst) > len(keys) {
+			pos = 0
 		}
 	}
 	b.ReportMetric(0, "ns/op") // of both together: says nothing
@@ -177,11 +177,11 @@ func BenchmarkFrom(b *testing.B) {
 
 // eachKey calls f with n keys at a time, and reports the time for each.
 func eachKey(b *testing.B, keys [][]byte, n int, f func(keys [][]byte)) {
-	at := 0
+	pos := 0
 	for b.Loop() {
-		f(keys[at : at+n])
-		if at += n; at+n > len(keys) {
-			at = 0
+		f(keys[pos : pos+n])
+		if pos += n; pos+n > len(keys) {
+			pos = 0
 		}
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/key")

@@ -44,8 +44,8 @@ func TestSumBatchStaysInside(t *testing.T) {
 					end := text[len(text)-n+min(i%3, n):] // up to two bytes shorter
 					keys = append(keys, end, text[:n])
 				}
-				at := len(rows) - len(keys)*int(unsafe.Sizeof([11]uint32{}))
-				dst := unsafe.Slice((*[11]uint32)(unsafe.Pointer(&rows[at])), len(keys))
+				pos := len(rows) - len(keys)*int(unsafe.Sizeof([11]uint32{}))
+				dst := unsafe.Slice((*[11]uint32)(unsafe.Pointer(&rows[pos])), len(keys))
 				sumBatch(p, dst, keys)
 				for i, key := range keys {
 					if want := plainSums(key); dst[i] != want {

@@ -124,19 +124,19 @@ func falsePositives(family Family, n, others int, seed uint64) (hits int) {
 	set := make([]bool, family.M())
 	var indices []uint64
 	key := make([]byte, 16)
-	at := func(i int) []uint64 {
+	locate := func(i int) []uint64 {
 		binary.LittleEndian.PutUint64(key, seed)
 		binary.LittleEndian.PutUint64(key[8:], uint64(i))
 		indices = family.AppendIndices(indices[:0], key)
 		return indices
 	}
 	for i := range n {
-		for _, index := range at(i) {
+		for _, index := range locate(i) {
 			set[index] = true
 		}
 	}
 	for i := range others {
-		if !slices.ContainsFunc(at(n+i), func(index uint64) bool { return !set[index] }) {
+		if !slices.ContainsFunc(locate(n+i), func(index uint64) bool { return !set[index] }) {
 			hits++
 		}
 	}

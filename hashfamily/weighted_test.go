@@ -144,22 +144,22 @@ func TestWeightedSharedBits(t *testing.T) {
 		t.Fatal(err)
 	}
 	eachRandomKey(func(key []byte) {
-		at := map[uint32]uint64{}
+		pos := map[uint32]uint64{}
 		for i, index := range family.AppendIndices(nil, key) {
-			at[weightedSeeds[i]] = index
+			pos[weightedSeeds[i]] = index
 		}
 		for _, seed := range weightedSeeds {
-			if at[seed]%2 != at[5]%2 {
-				t.Fatalf("%q: %v are not all odd or all even", key, at)
+			if pos[seed]%2 != pos[5]%2 {
+				t.Fatalf("%q: %v are not all odd or all even", key, pos)
 			}
 		}
 		for _, seed := range []uint32{13, 37, 61} {
-			if at[seed]%8 != at[5]%8 {
-				t.Fatalf("%q: under %d it is %d mod 8, under 5 %d", key, seed, at[seed]%8, at[5]%8)
+			if pos[seed]%8 != pos[5]%8 {
+				t.Fatalf("%q: under %d it is %d mod 8, under 5 %d", key, seed, pos[seed]%8, pos[5]%8)
 			}
 		}
-		if at[37]%32 != at[5]%32 {
-			t.Fatalf("%q: under 37 it is %d mod 32, under 5 %d", key, at[37]%32, at[5]%32)
+		if pos[37]%32 != pos[5]%32 {
+			t.Fatalf("%q: under 37 it is %d mod 32, under 5 %d", key, pos[37]%32, pos[5]%32)
 		}
 	})
 }

@@ -106,13 +106,13 @@ func (j *Judgement) judgeAlike(alike []*Class, all *HeaderFindings, first bool) 
 	summaries := make([]HeaderFindings, len(alike))
 	for f := range j.Policy.JudgeHeader(j.ctx, j.Judge, &j.Message, j.senders, &alike[0].For) {
 		for k, class := range alike {
-			of := *f
-			class.Apply(&of)
-			summaries[k].add(&of)
+			finding := *f
+			class.Apply(&finding)
+			summaries[k].add(&finding)
 			if first && k == 0 {
-				all.add(&of)
+				all.add(&finding)
 			} else {
-				all.monitor(&of)
+				all.monitor(&finding)
 			}
 		}
 	}

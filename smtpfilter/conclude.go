@@ -76,7 +76,7 @@ func (s *session) conclude(t *transaction, size int64, reply wire.Reply, replies
 
 // eachReply returns the reply for each accepted recipient; zero if it is unknown. The next
 // hop has sent one for all, or replies for the recipients that it has accepted.
-func (t *transaction) eachReply(one wire.Reply, replies []wire.Reply, lost error) []wire.Reply {
+func (t *transaction) eachReply(reply wire.Reply, replies []wire.Reply, lost error) []wire.Reply {
 	each := make([]wire.Reply, len(t.accepted))
 	for i, r := range t.accepted {
 		switch {
@@ -85,7 +85,7 @@ func (t *transaction) eachReply(one wire.Reply, replies []wire.Reply, lost error
 		case len(replies) > 0:
 			each[i], replies = replies[0], replies[1:]
 		case lost == nil:
-			each[i] = one
+			each[i] = reply
 		}
 	}
 	return each

@@ -147,16 +147,16 @@ var noFinding verdict.Finding
 
 // decide returns the one of the findings that decides. MayClear is that of the reverse-path.
 func (c *Class) decide(findings []*verdict.Finding, mayClear bool) *verdict.Finding {
-	of := verdict.Deciding(findings, c.Exempt)
+	finding := verdict.Deciding(findings, c.Exempt)
 	switch {
-	case of == nil:
+	case finding == nil:
 		return &noFinding
-	case mayClear && of.Identity != verdict.EnvelopeIdentity && of.Verdict.Action > verdict.Tag:
-		deferred := *of
+	case mayClear && finding.Identity != verdict.EnvelopeIdentity && finding.Verdict.Action > verdict.Tag:
+		deferred := *finding
 		deferred.Verdict.Action = verdict.Defer
 		return &deferred
 	}
-	return of
+	return finding
 }
 
 // findings returns the findings that count, that about the reverse-path first.
@@ -187,9 +187,9 @@ func ifProved(f *verdict.Finding) *verdict.Finding {
 	if f.Verdict.Proved == nil {
 		return f
 	}
-	of := *f
-	of.Verdict = *f.Verdict.Proved
-	return &of
+	finding := *f
+	finding.Verdict = *f.Verdict.Proved
+	return &finding
 }
 
 // pending reports whether a verdict on a sender is pending.

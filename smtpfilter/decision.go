@@ -30,7 +30,7 @@ type History interface {
 	// Accepted counts an accepted message of senders that no list has, of which nothing else
 	// was recorded. It reports whether Record wants the decision all the same, and then it
 	// does not count it.
-	Accepted(at time.Time) bool
+	Accepted(instant time.Time) bool
 
 	// Record takes a decision.
 	Record(verdict.Decision)
@@ -220,15 +220,15 @@ func (l DecisionLog) hiddenRefusal(p *Policy, f verdict.Finding, id string, refu
 
 // EachMonitored calls do for each entry that only monitors: with the finding about it, and
 // with the action without the monitor mode, "" for none.
-func EachMonitored(findings []verdict.Finding, do func(f verdict.Finding, would string)) {
+func EachMonitored(findings []verdict.Finding, do func(f verdict.Finding, phrase string)) {
 	for _, f := range findings {
 		for _, m := range f.Verdict.Monitored[:min(maxLines, len(f.Verdict.Monitored))] {
 			f.Verdict.Match = m
-			would := ""
+			phrase := ""
 			if m.Action != verdict.Accept {
-				would = m.Action.String()
+				phrase = m.Action.String()
 			}
-			do(f, would)
+			do(f, phrase)
 		}
 	}
 }

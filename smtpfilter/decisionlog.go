@@ -72,8 +72,8 @@ func (s *session) observe(t *transaction, class *Class) {
 
 // logMonitored logs each entry that only monitors.
 func (s *session) logMonitored(t *transaction, findings []verdict.Finding) {
-	EachMonitored(findings, func(f verdict.Finding, would string) {
-		s.log(t, &f, nil, wire.Reply{}, &verdict.Decision{Event: verdict.EventMonitored, Would: would})
+	EachMonitored(findings, func(f verdict.Finding, phrase string) {
+		s.log(t, &f, nil, wire.Reply{}, &verdict.Decision{Event: verdict.EventMonitored, Would: phrase})
 	})
 }
 
@@ -180,8 +180,8 @@ func (s *session) log(t *transaction, f *verdict.Finding, to []wire.Path, reply 
 	if logged := s.conn.Forwarded(); logged.Addr != t.client.Addr {
 		d.ForwardedFor = logged.Addr.String()
 	}
-	if of, ok := t.next.(interface{ Server() string }); ok {
-		d.Server = of.Server()
+	if subject, ok := t.next.(interface{ Server() string }); ok {
+		d.Server = subject.Server()
 	}
 	d.Reply = s.hide(t, f, reply.String())
 	log.Write(d, &t.Message, f, len(to), func(i int) string { return to[i].String() })

@@ -193,24 +193,24 @@ func TestFaultInsideData(t *testing.T) {
 	sink := smtptest.NewSink(t)
 	g := newGate(t, gateOptions{nextHop: sink.Addr()})
 	small := newGate(t, gateOptions{nextHop: sink.Addr(), wire: smtpfilter.Settings{Rules: wire.Rules{MaxMessageBytes: 40}}})
-	for at := range len(body) {
+	for pos := range len(body) {
 		for _, fault := range []string{"\x00", "\rx", "\nx"} {
-			if at > 0 && body[at-1] == '\r' && fault[0] == '\n' {
+			if pos > 0 && body[pos-1] == '\r' && fault[0] == '\n' {
 				continue // completes a CRLF
 			}
 			c := dial(t, g.addr)
 			c.toData("a@example.com")
-			c.send(body[:at] + fault + body[at:] + "\r\n.\r\nMAIL FROM:<body@example.com>\r\n")
+			c.send(body[:pos] + fault + body[pos:] + "\r\n.\r\nMAIL FROM:<body@example.com>\r\n")
 			c.reply("550 5.5.2")
 			c.closed()
 			c.Close()
 		}
-		if at > 0 && body[at-1] == '\r' {
+		if pos > 0 && body[pos-1] == '\r' {
 			continue
 		}
 		c := dial(t, small.addr)
 		c.toData("a@example.com")
-		c.send(strings.Repeat("x", 40-min(at, 40)) + body[:at] + "\r\n" + body + ".\r\nMAIL FROM:<body@example.com>\r\n")
+		c.send(strings.Repeat("x", 40-min(pos, 40)) + body[:pos] + "\r\n" + body + ".\r\nMAIL FROM:<body@example.com>\r\n")
 		c.reply("552 5.3.4")
 		c.closed()
 		c.Close()
@@ -238,17 +238,17 @@ func TestCutAnywhere(t *testing.T) {
 	const session = "EHLO client.example\r\nMAIL FROM:<a@example.com>\r\nRCPT TO:<b@example.net>\r\nDATA\r\n" +
 		"Subject: x\r\n\r\nbody\r\n..\r\n.\r\nQUIT\r\n"
 	whole := strings.Index(session, "\r\n.\r\n") + len("\r\n.\r\n")
-	for at := range len(session) {
+	for pos := range len(session) {
 		sink := smtptest.NewSink(t)
 		g := newGate(t, gateOptions{nextHop: sink.Addr()})
 		c := dial(t, g.addr)
-		c.send(session[:at])
+		c.send(session[:pos])
 		c.Conn.(*net.TCPConn).CloseWrite()
 		io.ReadAll(c.in)
 		c.Close()
 		g.stop(t)
-		if got, want := len(sink.Messages()), at >= whole; got == 1 != want || got > 1 {
-			t.Errorf("cut at byte %d of %d, message whole: %v; %d delivered", at, len(session), want, got)
+		if got, want := len(sink.Messages()), pos >= whole; got == 1 != want || got > 1 {
+			t.Errorf("cut at byte %d of %d, message whole: %v; %d delivered", pos, len(session), want, got)
 		}
 		sink.Close()
 	}

@@ -100,12 +100,12 @@ func (h *HeaderFindings) monitor(f *verdict.Finding) {
 func fresh(places *[]place, matches []verdict.Match) []verdict.Match {
 	var fresh []verdict.Match
 	for _, m := range matches {
-		at := place{list: m.List, file: m.File, line: m.Line}
+		pos := place{list: m.List, file: m.File, line: m.Line}
 		if m.Line == 0 && !m.Unconfirmed {
-			at.entry = m.Entry
+			pos.entry = m.Entry
 		}
-		if len(*places) < maxLines && !slices.Contains(*places, at) {
-			*places = append(*places, at)
+		if len(*places) < maxLines && !slices.Contains(*places, pos) {
+			*places = append(*places, pos)
 			fresh = append(fresh, m)
 		}
 	}

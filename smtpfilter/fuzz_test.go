@@ -208,13 +208,13 @@ func checkRecorded(t *testing.T, input []byte, messages []recorded) {
 // what follows its last chunk.
 func cutChunks(input, message []byte) (after []byte, ok bool) {
 	command := regexp.MustCompile(`(?i)\n *BDAT +([0-9]{1,18})( +LAST)? *\r\n`)
-	for _, at := range command.FindAllSubmatchIndex(input, -1) {
-		size, _ := strconv.Atoi(string(input[at[2]:at[3]]))
-		chunk := input[at[1]:]
+	for _, positions := range command.FindAllSubmatchIndex(input, -1) {
+		size, _ := strconv.Atoi(string(input[positions[2]:positions[3]]))
+		chunk := input[positions[1]:]
 		if size > len(chunk) || !bytes.HasPrefix(message, chunk[:size]) {
 			continue
 		}
-		if last := at[4] >= 0; last {
+		if last := positions[4] >= 0; last {
 			if size == len(message) {
 				return chunk[size:], true
 			}

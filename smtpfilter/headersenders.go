@@ -90,12 +90,12 @@ func (s *HeaderSenders) begin(i int) {
 // costOf returns the cost of looking up an address: four keys with its local part, and two
 // for each label with half of the domain's length on average, after normalizing both parts.
 func costOf(address string) int {
-	at := strings.LastIndexByte(address, '@')
-	domain := address[at+1:]
+	pos := strings.LastIndexByte(address, '@')
+	domain := address[pos+1:]
 	labels := strings.Count(domain, ".") + 1
-	cost := costPerLookup + costPerKey*(4+2*labels) + 3*at + labels*min(len(domain), sender.MaxDomain)
-	if !text.IsASCII(address[:at]) {
-		cost += costOfFolding * at
+	cost := costPerLookup + costPerKey*(4+2*labels) + 3*pos + labels*min(len(domain), sender.MaxDomain)
+	if !text.IsASCII(address[:pos]) {
+		cost += costOfFolding * pos
 	}
 	if !text.IsASCII(domain) {
 		cost += costOfIDNA * len(domain)
@@ -126,10 +126,10 @@ func (s *HeaderSenders) ask(a *asker, reading verdict.Reading, address string, f
 
 // askParent looks up the parent of what is not an address.
 func (s *HeaderSenders) askParent(a *asker, reading verdict.Reading, parent string, f *verdict.Finding) {
-	var of verdict.Finding
-	if s.askOnce(a, reading, parent, &of); of.Err == nil || noAnswer(&of) {
-		f.Verdict = of.Verdict
-		f.Err = of.Err
+	var finding verdict.Finding
+	if s.askOnce(a, reading, parent, &finding); finding.Err == nil || noAnswer(&finding) {
+		f.Verdict = finding.Verdict
+		f.Err = finding.Err
 	}
 }
 
@@ -147,15 +147,15 @@ func (s *HeaderSenders) askOnce(a *asker, reading verdict.Reading, address strin
 // local part is in normal form, or empty if it is not one. plausible looks at each label
 // once.
 func plausible(address string) (string, bool) {
-	at := strings.LastIndexByte(address, '@')
-	if at < 0 {
+	pos := strings.LastIndexByte(address, '@')
+	if pos < 0 {
 		return "", false
 	}
-	local, err := sender.NormalizeLocal(address[:at])
+	local, err := sender.NormalizeLocal(address[:pos])
 	if err != nil {
 		local = `""`
 	}
-	domain := address[at+1:]
+	domain := address[pos+1:]
 	start, length := len(domain), 0
 	for rest := domain; rest != ""; {
 		dot := strings.LastIndexByte(rest, '.')

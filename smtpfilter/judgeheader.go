@@ -157,22 +157,22 @@ type formJudge struct {
 
 // ask judges one reading. If neither it nor a parent is an address, ask does nothing.
 func (r *formJudge) ask(address string) {
-	var of verdict.Finding
-	r.senders.ask(r.asker, r.reading, address, &of)
-	if of.Err != nil && !noAnswer(&of) {
+	var finding verdict.Finding
+	r.senders.ask(r.asker, r.reading, address, &finding)
+	if finding.Err != nil && !noAnswer(&finding) {
 		return
 	}
-	if of.Verdict.Match.IsZero() && len(of.Verdict.Monitored) == 0 && of.Err == nil {
+	if finding.Verdict.Match.IsZero() && len(finding.Verdict.Monitored) == 0 && finding.Err == nil {
 		return
 	}
 	f := r.finding
 	monitored := f.Verdict.Monitored
 	if free := maxLines - len(monitored); free > 0 {
-		monitored = append(monitored, of.Verdict.Monitored[:min(free, len(of.Verdict.Monitored))]...)
+		monitored = append(monitored, finding.Verdict.Monitored[:min(free, len(finding.Verdict.Monitored))]...)
 	}
-	if !r.matched || of.Verdict.Action > f.Verdict.Action {
-		f.Verdict = of.Verdict
-		f.Address, f.Err = address, of.Err
+	if !r.matched || finding.Verdict.Action > f.Verdict.Action {
+		f.Verdict = finding.Verdict
+		f.Address, f.Err = address, finding.Err
 	}
 	f.Verdict.Monitored = monitored
 	r.matched = true
@@ -208,8 +208,8 @@ const maxRoutes = 4
 // is its own.
 func (r *formJudge) routes(address string) {
 	for range maxRoutes {
-		at := strings.LastIndexByte(address, '@')
-		if !strings.ContainsAny(address[:at], "%!") || !r.senders.isLocal(address[at+1:]) {
+		pos := strings.LastIndexByte(address, '@')
+		if !strings.ContainsAny(address[:pos], "%!") || !r.senders.isLocal(address[pos+1:]) {
 			return
 		}
 		if r.senders.cost += costOf(address); r.senders.TooMany() {

@@ -86,37 +86,37 @@ const MaxClasses = 1000
 // Recipient returns the class of a recipient. It judges the reverse-path for a new one.
 func (j *Judgement) Recipient(rcpt verdict.Recipient) *Class {
 	if Ambiguous(rcpt) {
-		of, err := j.sayOfAmbiguous(rcpt)
-		return j.known(&of, err)
+		finder, err := j.sayOfAmbiguous(rcpt)
+		return j.known(&finder, err)
 	}
 	rule := j.Policy.RuleOf(rcpt)
-	of := say{rule: rule, exempt: j.Policy.ExemptRecipient(rcpt) || rule != nil && rule.Exempt}
+	finder := say{rule: rule, exempt: j.Policy.ExemptRecipient(rcpt) || rule != nil && rule.Exempt}
 	if rule != nil {
-		of.to.Lists = rule.Lists
+		finder.to.Lists = rule.Lists
 	}
 	var err error
 	if keeper, ok := j.Judge.(verdict.RecipientJudge); ok {
-		of.to.Keys, err = keeper.KeysOf(rcpt)
+		finder.to.Keys, err = keeper.KeysOf(rcpt)
 	}
-	return j.known(&of, err)
+	return j.known(&finder, err)
 }
 
 // known returns the class of recipients, which is judged if it is new. The error says that the
 // lists could not be asked about the recipient.
-func (j *Judgement) known(of *say, err error) *Class {
-	if of.rule == nil && !of.exempt && of.to.Keys == nil && of.to.Others == nil && err == nil {
+func (j *Judgement) known(finder *say, err error) *Class {
+	if finder.rule == nil && !finder.exempt && finder.to.Keys == nil && finder.to.Others == nil && err == nil {
 		return &j.plain
 	}
-	key := of.key()
+	key := finder.key()
 	if known := j.more[key]; known != nil && err == nil {
 		return known
 	}
-	class := &Class{Rule: of.rule, Exempt: of.exempt, For: of.to, Envelope: j.plain.Envelope}
+	class := &Class{Rule: finder.rule, Exempt: finder.exempt, For: finder.to, Envelope: j.plain.Envelope}
 	if err != nil {
 		class.Envelope.Verdict, class.Envelope.Err = verdict.Verdict{Action: verdict.Defer}, err
 		return class // and the next attempt asks again
 	}
-	if of.rule != nil || of.to.Keys != nil || of.to.Others != nil {
+	if finder.rule != nil || finder.to.Keys != nil || finder.to.Others != nil {
 		j.judgeEnvelope(class)
 	}
 	if j.more == nil {
@@ -332,11 +332,11 @@ func (j *Judgement) Shown() (f *verdict.Finding, action verdict.Action, exempt s
 	refusing := &noFinding
 	for _, class := range classes {
 		all = append(all, class.findings()...)
-		switch of := class.Decides(); {
-		case of.Verdict.Action < verdict.Defer:
-			pass = append(pass, of)
-		case of.Verdict.Action > refusing.Verdict.Action:
-			refusing = of
+		switch finding := class.Decides(); {
+		case finding.Verdict.Action < verdict.Defer:
+			pass = append(pass, finding)
+		case finding.Verdict.Action > refusing.Verdict.Action:
+			refusing = finding
 		}
 	}
 	strictest, passing := strictestOf(all), strictestOf(pass)

@@ -56,8 +56,8 @@ func TestLedgerLMTP(t *testing.T) {
 
 	copies := lmtpCopies(t, sink)
 	delivered, refused, tries := 0, 0, 0
-	for _, of := range rows {
-		for _, r := range of {
+	for _, lmtpRows := range rows {
+		for _, r := range lmtpRows {
 			tries += r.tries
 			for to, reply := range r.final {
 				n := copies[r.id+" "+to]

@@ -195,13 +195,13 @@ func pendingHop(t *testing.T, kind string) (nexthop.Target, func() []string) {
 
 // countVerifier counts the Verifications that began and that were ended.
 type countVerifier struct {
-	of           smtpfilter.SignatureVerifier
-	began, ended atomic.Int32
+	signatureVerifier smtpfilter.SignatureVerifier
+	began, ended      atomic.Int32
 }
 
 func (v *countVerifier) Verify(ctx context.Context, domains []string) smtpfilter.Verification {
 	v.began.Add(1)
-	return &countVerification{Verification: v.of.Verify(ctx, domains), counts: v}
+	return &countVerification{Verification: v.signatureVerifier.Verify(ctx, domains), counts: v}
 }
 
 type countVerification struct {
@@ -243,7 +243,7 @@ func TestPendingEnds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			checker, signatures := provenLists(t).start(t)
-			counting := &countVerifier{of: signatures}
+			counting := &countVerifier{signatureVerifier: signatures}
 			sink := smtptest.NewSink(t, tt.hop)
 			var log lockedBuffer
 			o := gateOptions{nextHop: sink.Addr(), checker: checker, log: slog.New(slog.NewTextHandler(&log, nil))}

@@ -115,11 +115,11 @@ func (p *Policy) ExemptRecipient(rcpt verdict.Recipient) bool {
 		return true
 	}
 	return slices.ContainsFunc(p.ExemptRecipients, func(e string) bool {
-		at := strings.LastIndexByte(e, '@')
-		if at < 0 {
+		pos := strings.LastIndexByte(e, '@')
+		if pos < 0 {
 			return false
 		}
-		local, domain := e[:at], e[at+1:]
+		local, domain := e[:pos], e[pos+1:]
 		return (local == "" || local == rcpt.Local) && (domain == "" || domain == rcpt.Domain)
 	})
 }
@@ -154,15 +154,15 @@ func (a *asker) ask(q *verdict.Query, f *verdict.Finding) {
 
 // askOthers judges one sender for the other readings of the recipient.
 func (a *asker) askOthers(q *verdict.Query, f *verdict.Finding) {
-	var of verdict.Finding
+	var finding verdict.Finding
 	for _, keys := range a.to.Others {
 		if f.Err != nil {
 			return
 		}
-		a.askFor(q, keys, &of)
-		if of.Err != nil || stricter(&of.Verdict, &f.Verdict) {
-			f.Verdict = of.Verdict
-			f.Err = of.Err
+		a.askFor(q, keys, &finding)
+		if finding.Err != nil || stricter(&finding.Verdict, &f.Verdict) {
+			f.Verdict = finding.Verdict
+			f.Err = finding.Err
 		}
 	}
 }

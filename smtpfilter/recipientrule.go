@@ -152,8 +152,8 @@ func routesOf(address string) []string {
 	}
 	if strings.ContainsAny(local, "@:") { // user@host, or @host:user@host
 		inner := local[strings.LastIndexByte(local, ':')+1:]
-		if at := strings.LastIndexByte(inner, '@'); at >= 0 {
-			inner = sender.QuoteLocal(inner[:at]) + inner[at:]
+		if pos := strings.LastIndexByte(inner, '@'); pos >= 0 {
+			inner = sender.QuoteLocal(inner[:pos]) + inner[pos:]
 		}
 		routes = append(routes, inner)
 	}
@@ -180,21 +180,21 @@ func (j *Judgement) sayOfAmbiguous(rcpt verdict.Recipient) (say, error) {
 	if mayRoute(rcpt) {
 		exempt.Domain = ""
 	}
-	of := say{exempt: j.Policy.ExemptRecipient(exempt)}
+	finder := say{exempt: j.Policy.ExemptRecipient(exempt)}
 	keeper, ok := j.Judge.(verdict.RecipientJudge)
-	if !ok || of.exempt {
-		return of, nil
+	if !ok || finder.exempt {
+		return finder, nil
 	}
 	for _, reading := range j.Policy.recipientReadings(rcpt) {
 		keys, err := keeper.KeysOf(reading)
 		if err != nil {
-			return of, err
+			return finder, err
 		}
-		if keys != nil && !slices.ContainsFunc(of.to.Others, func(o []string) bool { return slices.Equal(o, keys) }) {
-			of.to.Others = append(of.to.Others, keys)
+		if keys != nil && !slices.ContainsFunc(finder.to.Others, func(o []string) bool { return slices.Equal(o, keys) }) {
+			finder.to.Others = append(finder.to.Others, keys)
 		}
 	}
-	return of, nil
+	return finder, nil
 }
 
 // keysText returns what tells recipients apart for the lists with entries for recipients. No

@@ -18,10 +18,10 @@ func TestHugeReply(t *testing.T) {
 		line := code + "-" + strings.Repeat("\x1b[31m\a\xfc <b@example.net> ", 180)
 		return strings.Repeat(line[:4000]+"\n", 255) + code + " the last line"
 	}
-	for _, at := range []string{"MAIL", "RCPT", "DATA", ".", "GREETING", "EHLO", "421"} {
-		t.Run(at, func(t *testing.T) {
-			code, verb := "550", at
-			if at == "421" {
+	for _, place := range []string{"MAIL", "RCPT", "DATA", ".", "GREETING", "EHLO", "421"} {
+		t.Run(place, func(t *testing.T) {
+			code, verb := "550", place
+			if place == "421" {
 				code, verb = "421", "RCPT"
 			}
 			sink := smtptest.NewSink(t, smtptest.Config{Replies: map[string]string{verb: huge(code)}})
@@ -38,7 +38,7 @@ func TestHugeReply(t *testing.T) {
 			c.reply("250")
 			c.reply("250")
 			reply, err := c.readReply()
-			if at == "DATA" || at == "." {
+			if place == "DATA" || place == "." {
 				c.send("DATA\r\n")
 				c.reply("354")
 				c.send("x: y\r\n.\r\n")
@@ -48,7 +48,7 @@ func TestHugeReply(t *testing.T) {
 				t.Fatal(err)
 			}
 			want := code
-			if at == "GREETING" || at == "EHLO" {
+			if place == "GREETING" || place == "EHLO" {
 				want = "451 4.4.1"
 			}
 			if !strings.HasPrefix(reply, want) || len(reply) > wire.MaxReplyBytes || strings.Count(reply, "\n") > wire.MaxReplyLines {

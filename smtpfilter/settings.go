@@ -137,11 +137,11 @@ func normalRecipientDomain(s string) (string, error) {
 
 // normalRecipient returns the normal form of "user@", "user@domain" or "@domain".
 func normalRecipient(s string) (string, error) {
-	at := strings.LastIndexByte(s, '@')
-	if at < 0 || s == "@" {
+	pos := strings.LastIndexByte(s, '@')
+	if pos < 0 || s == "@" {
 		return "", errors.New("not a recipient")
 	}
-	local, domain := s[:at], s[at+1:]
+	local, domain := s[:pos], s[pos+1:]
 	var localErr, domainErr error
 	if local != "" {
 		local, localErr = sender.NormalizeLocal(local)

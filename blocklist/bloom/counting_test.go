@@ -46,12 +46,12 @@ func removeMembers(t *testing.T, family hashfamily.Family, counterBits int) {
 			want.change(key, 1)
 			members = append(members, key)
 		} else {
-			at := r.IntN(len(members))
-			if !c.Remove(members[at]) {
-				t.Fatalf("%s, m=%d: Remove refuses %q, which is there", family.Name(), family.M(), members[at])
+			pos := r.IntN(len(members))
+			if !c.Remove(members[pos]) {
+				t.Fatalf("%s, m=%d: Remove refuses %q, which is there", family.Name(), family.M(), members[pos])
 			}
-			want.change(members[at], -1)
-			members = slices.Delete(members, at, at+1)
+			want.change(members[pos], -1)
+			members = slices.Delete(members, pos, pos+1)
 		}
 		if step%50 == 0 {
 			want.check(t, c)
@@ -230,10 +230,10 @@ func TestCloneIsApart(t *testing.T) {
 	c := newCounting(t, family, DefaultCounterBits)
 	clone := c.Clone()
 	var wg sync.WaitGroup
-	for _, one := range []*Counting{c, clone} {
+	for _, counting := range []*Counting{c, clone} {
 		wg.Go(func() {
 			for _, key := range disposable.Domains()[:2000] {
-				one.Add(key)
+				counting.Add(key)
 			}
 		})
 	}

@@ -114,8 +114,8 @@ func BenchmarkFill(b *testing.B) {
 					clear(f.bits)
 					f.setBits = 0
 					b.StartTimer()
-					for at := 0; at < n; at += 1000 {
-						way.add(keys[at : at+1000])
+					for pos := 0; pos < n; pos += 1000 {
+						way.add(keys[pos : pos+1000])
 					}
 				}
 				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/key")

@@ -18,9 +18,9 @@ const fuseHeader = 8 + 4 + 4 + 4
 func fuseEncoding(width int) uint32 { return fuseBits<<8 | uint32(width) }
 
 // WriteBits writes the filter, for [ReadFuse] to read.
-func (f *Fuse) WriteBits(w io.Writer, of ListBits) error {
+func (f *Fuse) WriteBits(w io.Writer, listBits ListBits) error {
 	h := bitsHeader{family: "fuse"}
-	h.ListBits, h.Encoding = of, fuseEncoding(f.width)
+	h.ListBits, h.Encoding = listBits, fuseEncoding(f.width)
 	h.Keys, h.Count, h.Length = f.keys, uint64(len(f.filters)), uint64(len(f.filters))*fuseHeader+f.Bytes()
 	p := newBitsWriter(w, h)
 	for i := range f.filters {

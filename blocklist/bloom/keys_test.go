@@ -128,9 +128,9 @@ func absentKeys(tb testing.TB, count int) [][]byte {
 	var keys [][]byte
 	for serial := range count {
 		address := n.appendAddress(nil, uint64(serial))
-		at := bytes.IndexByte(address, '@')
-		keys = append(keys, address, address[at:], address[:at+1])
-		for d := address[at+1:]; bytes.IndexByte(d, '.') >= 0; d = d[bytes.IndexByte(d, '.')+1:] {
+		pos := bytes.IndexByte(address, '@')
+		keys = append(keys, address, address[pos:], address[:pos+1])
+		for d := address[pos+1:]; bytes.IndexByte(d, '.') >= 0; d = d[bytes.IndexByte(d, '.')+1:] {
 			if !listed[string(d)] {
 				keys = append(keys, d)
 			}

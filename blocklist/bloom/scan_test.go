@@ -43,8 +43,8 @@ func sortKeys(keys []hashed) {
 func scanOf(keys []hashed) Scan {
 	return func(first, last uint64, yield func(hash uint64, key []byte) bool) error {
 		var room []byte
-		at, _ := slices.BinarySearchFunc(keys, first, func(k hashed, hash uint64) int { return cmp.Compare(k.hash, hash) })
-		for _, k := range keys[at:] {
+		pos, _ := slices.BinarySearchFunc(keys, first, func(k hashed, hash uint64) int { return cmp.Compare(k.hash, hash) })
+		for _, k := range keys[pos:] {
 			room = append(room[:0], k.key...)
 			if k.hash > last || !yield(k.hash, room) {
 				return nil

@@ -60,7 +60,7 @@ func (s *Sharded) uniteDense(p *bitsReader) error {
 					piece.into.added.Add(countBits(piece.text))
 					continue
 				}
-				piece.into.added.Add(orInto(piece.into.filter.bits[piece.at:], piece.text))
+				piece.into.added.Add(orInto(piece.into.filter.bits[piece.pos:], piece.text))
 				free <- piece.text[:pieceSize]
 			}
 		})
@@ -82,7 +82,7 @@ func (s *Sharded) uniteDense(p *bitsReader) error {
 // it is those bytes themselves.
 type densePiece struct {
 	into *unitedFilter
-	at   int
+	pos  int
 	text []byte
 }
 
@@ -97,9 +97,9 @@ type unitedFilter struct {
 func readDense(p *bitsReader, shards []unitedFilter, free <-chan []byte, full chan<- densePiece) error {
 	for i := range shards {
 		f := &shards[i]
-		for at := 0; at < len(f.filter.bits); {
-			n := min(pieceSize, len(f.filter.bits)-at)
-			piece := f.filter.bits[at : at+n]
+		for pos := 0; pos < len(f.filter.bits); {
+			n := min(pieceSize, len(f.filter.bits)-pos)
+			piece := f.filter.bits[pos : pos+n]
 			if !f.empty {
 				piece = (<-free)[:n]
 			}
@@ -109,8 +109,8 @@ func readDense(p *bitsReader, shards []unitedFilter, free <-chan []byte, full ch
 				}
 				return truncated(err)
 			}
-			full <- densePiece{f, at, piece}
-			at += n
+			full <- densePiece{f, pos, piece}
+			pos += n
 		}
 	}
 	return nil

@@ -15,13 +15,13 @@ func (s *Sharded) plainUniteDense(p *bitsReader) error {
 		return damaged("the bitmaps have another length")
 	}
 	for _, f := range s.shards {
-		for at := 0; at < len(f.bits); {
-			piece := p.buf[:min(len(p.buf), len(f.bits)-at)]
+		for pos := 0; pos < len(f.bits); {
+			piece := p.buf[:min(len(p.buf), len(f.bits)-pos)]
 			if _, err := io.ReadFull(p, piece); err != nil {
 				return truncated(err)
 			}
-			f.setBits += orInto(f.bits[at:], piece)
-			at += len(piece)
+			f.setBits += orInto(f.bits[pos:], piece)
+			pos += len(piece)
 		}
 	}
 	return nil
@@ -78,14 +78,14 @@ func TestUniteDense(t *testing.T) {
 			if !bytes.Equal(united.allBits(), plain.allBits()) || united.SetBits() != plain.SetBits() {
 				t.Fatalf("m = %d: %d bits set, plainly %d", m, united.SetBits(), plain.SetBits())
 			}
-			for _, at := range []int{bitsHeaderSize, len(part) / 2, len(part) - checksumSize - 1, len(part) - 1} {
-				part[at] ^= 4
+			for _, pos := range []int{bitsHeaderSize, len(part) / 2, len(part) - checksumSize - 1, len(part) - 1} {
+				part[pos] ^= 4
 				if err := newShards(t, family, shards).Unite(bytes.NewReader(part), testBits); err == nil {
-					t.Errorf("byte %d of %d is another, unnoticed", at, len(part))
+					t.Errorf("byte %d of %d is another, unnoticed", pos, len(part))
 				}
-				part[at] ^= 4
-				if err := newShards(t, family, shards).Unite(bytes.NewReader(part[:at]), testBits); err == nil {
-					t.Errorf("cut at byte %d, unnoticed", at)
+				part[pos] ^= 4
+				if err := newShards(t, family, shards).Unite(bytes.NewReader(part[:pos]), testBits); err == nil {
+					t.Errorf("cut at byte %d, unnoticed", pos)
 				}
 			}
 		}

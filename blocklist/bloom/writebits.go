@@ -37,8 +37,8 @@ func WriteListBits(ctx context.Context, w io.Writer, bits ListBits, family hashf
 }
 
 // WriteBits writes the filter's bits, for [Sharded.Unite] to read.
-func (s *Sharded) WriteBits(w io.Writer, of ListBits) error {
-	h := s.header(of)
+func (s *Sharded) WriteBits(w io.Writer, listBits ListBits) error {
+	h := s.header(listBits)
 	h.Encoding, h.Length = denseBits, s.Bytes()
 	set := s.SetBits()
 	if set < h.Length { // a position takes at least one byte
@@ -82,12 +82,12 @@ func (s *Sharded) gaps(yield func(gap uint64)) {
 	next := uint64(0) // the bit after the last set one
 	for i, f := range s.shards {
 		base := uint64(i) * f.m
-		for at := 0; at < len(f.bits); at += 8 {
-			for len(f.bits)-at > len(blank) && bytes.Equal(f.bits[at:][:len(blank)], blank[:]) {
-				at += len(blank)
+		for pos := 0; pos < len(f.bits); pos += 8 {
+			for len(f.bits)-pos > len(blank) && bytes.Equal(f.bits[pos:][:len(blank)], blank[:]) {
+				pos += len(blank)
 			}
-			for w := word(f.bits[at:]); w != 0; w &= w - 1 {
-				bit := base + uint64(8*at+bits.TrailingZeros64(w))
+			for w := word(f.bits[pos:]); w != 0; w &= w - 1 {
+				bit := base + uint64(8*pos+bits.TrailingZeros64(w))
 				yield(bit - next)
 				next = bit + 1
 			}

@@ -68,7 +68,7 @@ func decode(b []byte, key uint64) (*Snapshot, error) {
 		return nil, fmt.Errorf("%w: it is not a file of this format", ErrDamaged)
 	}
 	b, sum := b[:len(b)-sha256.Size], b[len(b)-sha256.Size:]
-	if now := sha256.Sum256(b); !bytes.Equal(now[:], sum) {
+	if current := sha256.Sum256(b); !bytes.Equal(current[:], sum) {
 		return nil, fmt.Errorf("%w: its checksum is wrong", ErrDamaged)
 	}
 	var head [5]uint64

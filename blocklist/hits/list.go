@@ -93,11 +93,11 @@ const countBits = 48
 func (x *list) addToday(day Day, n uint64) {
 	for {
 		old := x.today.Load()
-		now := old + n
+		current := old + n
 		if Day(old>>countBits) != day {
-			now = uint64(day)<<countBits | n
+			current = uint64(day)<<countBits | n
 		}
-		if x.today.CompareAndSwap(old, now) {
+		if x.today.CompareAndSwap(old, current) {
 			return
 		}
 	}

@@ -78,11 +78,11 @@ func TestDays(t *testing.T) {
 		{"2027-01-01T01:00:00+02:00", "2026-12-31"},
 		{"3000-01-01T00:00:00Z", "2149-06-06"},
 	} {
-		at, err := time.Parse(time.RFC3339, test.time)
+		instant, err := time.Parse(time.RFC3339, test.time)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := DayOf(at).String(); got != test.want {
+		if got := DayOf(instant).String(); got != test.want {
 			t.Errorf("%s is on %s, want %s", test.time, got, test.want)
 		}
 	}
@@ -191,9 +191,9 @@ func TestDamage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	flipped := func(at int) []byte {
+	flipped := func(pos int) []byte {
 		b := bytes.Clone(good)
-		b[at] ^= 1
+		b[pos] ^= 1
 		return b
 	}
 	breaks := map[string][]byte{

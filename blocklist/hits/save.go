@@ -77,9 +77,9 @@ func fileInfo(tree atomicfile.Tree, name string) fs.FileInfo {
 
 // sameFile reports whether nobody has written the file since was.
 func sameFile(tree atomicfile.Tree, name string, was fs.FileInfo) bool {
-	now := fileInfo(tree, name)
-	if now == nil || was == nil {
-		return now == was
+	info := fileInfo(tree, name)
+	if info == nil || was == nil {
+		return info == was
 	}
-	return os.SameFile(now, was) && now.ModTime().Equal(was.ModTime())
+	return os.SameFile(info, was) && info.ModTime().Equal(was.ModTime())
 }

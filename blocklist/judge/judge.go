@@ -42,14 +42,14 @@ func (c Checker) Judge() verdict.Judge {
 	if !asks && !proves {
 		return j
 	}
-	of := &Asking{here: j}
+	asking := &Asking{here: j}
 	if asks {
-		of.asker = c.Asked()
+		asking.asker = c.Asked()
 	}
 	if proves {
-		of.prover = c.Prover()
+		asking.prover = c.Prover()
 	}
-	return of
+	return asking
 }
 
 // Current returns the Judge of the present lists that asks nobody.
@@ -122,8 +122,8 @@ func (j Judge) judge(q *verdict.Query, by asked, v *verdict.Verdict) error {
 		return j.judgeWrapped(q, a, found, by, v)
 	}
 	if !found.IsZero() { // which is rare
-		one := [...]blocklist.Found{found}
-		decide(one[:], proveEach(by.prove, a), v)
+		founds := [...]blocklist.Found{found}
+		decide(founds[:], proveEach(by.prove, a), v)
 	}
 	return nil
 }

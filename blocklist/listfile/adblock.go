@@ -143,11 +143,11 @@ func (o *output) unreadException(line int, s, pattern, options string, err error
 		pattern = rest
 	}
 	name := strings.TrimLeft(pattern, "|")
-	if at := strings.IndexAny(name, "/^|:?"); at >= 0 {
-		name = name[:at]
+	if pos := strings.IndexAny(name, "/^|:?"); pos >= 0 {
+		name = name[:pos]
 	}
-	if at := strings.LastIndexByte(name, '*'); at >= 0 {
-		_, name, _ = strings.Cut(name[at:], ".")
+	if pos := strings.LastIndexByte(name, '*'); pos >= 0 {
+		_, name, _ = strings.Cut(name[pos:], ".")
 	}
 	e, none := o.wide(name)
 	if u.spares = none == nil; u.spares {
@@ -160,11 +160,11 @@ func (o *output) unreadException(line int, s, pattern, options string, err error
 // before a selector. "## text" with a blank is a comment in some lists.
 func isCosmetic(s string) bool {
 	for rest := s; ; {
-		at := strings.IndexByte(rest, '#')
-		if at < 0 || at+1 == len(rest) {
+		pos := strings.IndexByte(rest, '#')
+		if pos < 0 || pos+1 == len(rest) {
 			return false
 		}
-		rest = rest[at+1:]
+		rest = rest[pos+1:]
 		second := strings.TrimLeft(rest, "@?$%")
 		if strings.HasPrefix(second, "#") && len(second) > 1 && second[1] != ' ' && second[1] != '#' {
 			return true

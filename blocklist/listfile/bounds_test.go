@@ -15,12 +15,12 @@ func repeated(s string, size int) io.Reader {
 
 type cycle struct {
 	block string
-	at    int
+	pos   int
 }
 
 func (c *cycle) Read(p []byte) (int, error) {
-	n := copy(p, c.block[c.at:])
-	c.at = (c.at + n) % len(c.block)
+	n := copy(p, c.block[c.pos:])
+	c.pos = (c.pos + n) % len(c.block)
 	return n, nil
 }
 

@@ -54,7 +54,7 @@ func readCSV(o *output, in *bufio.Reader) error {
 			if err != nil {
 				return fmt.Errorf("line %d: %w", line, err)
 			}
-			column = found.at
+			column = found.pos
 			o.noteColumn(line, len(record), found)
 			if found.header {
 				continue
@@ -137,8 +137,8 @@ func (t *textReader) Read(p []byte) (int, error) {
 		return 0, fmt.Errorf("line %d: %w: a record of more than %d bytes, perhaps a quote that is never closed", t.lines(), ErrSyntax, maxRecord)
 	}
 	n, err := t.in.Read(p)
-	if at := bytes.IndexByte(p[:n], 0); at >= 0 {
-		return 0, fmt.Errorf("line %d: %w", t.feeds+bytes.Count(p[:at], []byte("\n"))+1, ErrBinary)
+	if pos := bytes.IndexByte(p[:n], 0); pos >= 0 {
+		return 0, fmt.Errorf("line %d: %w", t.feeds+bytes.Count(p[:pos], []byte("\n"))+1, ErrBinary)
 	}
 	t.read += int64(n)
 	t.feeds += bytes.Count(p[:n], []byte("\n"))
@@ -166,7 +166,7 @@ var usualColumns = []string{
 
 // column is the column of the entries in a table.
 type column struct {
-	at     int    // from 0
+	pos    int    // from 0
 	name   string // from a header; "" if the column has none
 	header bool   // the first record is that header
 }
@@ -211,18 +211,18 @@ func findColumn(o Options, record, commented []string) (column, error) {
 }
 
 // columnAt returns a column that is known by its number.
-func columnAt(at int, record, commented []string) column {
+func columnAt(pos int, record, commented []string) column {
 	switch {
-	case at >= len(record):
-		return column{at: at}
+	case pos >= len(record):
+		return column{pos: pos}
 	case commented != nil:
-		return column{at: at, name: commented[at]}
+		return column{pos: pos, name: commented[pos]}
 	}
-	cell := record[at]
+	cell := record[pos]
 	if _, err := parseEntry(cell, Options{}); err != nil && !strings.ContainsAny(cell, ".@") && !isRowNumber(cell) {
-		return column{at, cell, true}
+		return column{pos, cell, true}
 	}
-	return column{at: at}
+	return column{pos: pos}
 }
 
 // columnsNamed returns the columns that have one of the names.
@@ -238,14 +238,14 @@ func columnsNamed(header []string, names ...string) (columns []int) {
 
 // noteColumn notes which of the columns of the first record is read.
 func (o *output) noteColumn(line, columns int, c column) {
-	if c.at >= columns || c.name == "" && columns == 1 {
+	if c.pos >= columns || c.name == "" && columns == 1 {
 		return // every record is refused, or there is only one column
 	}
 	name := "without a name"
 	if c.name != "" {
 		name = strconv.Quote(clip(strings.TrimSpace(c.name)))
 	}
-	o.result.Notes = append(o.result.Notes, fmt.Sprintf("line %d: the entries are in column %d, %s", line, c.at+1, name))
+	o.result.Notes = append(o.result.Notes, fmt.Sprintf("line %d: the entries are in column %d, %s", line, c.pos+1, name))
 }
 
 // columnHint is the hint for a column that seems to be the wrong one.

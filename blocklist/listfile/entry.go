@@ -79,17 +79,17 @@ func parseForm(s string, o Options) (Entry, error) {
 	if s == "" {
 		return Entry{Key: "<>", Kind: sender.KindNull}, nil
 	}
-	at := strings.LastIndexByte(s, '@')
+	pos := strings.LastIndexByte(s, '@')
 	switch {
 	case s == "*", s == "*@", s == "*@*", s == ".", s == "*.":
 		return Entry{}, errEverything
-	case at == 0:
+	case pos == 0:
 		return atDomain(s[1:])
-	case at == 1 && s[0] == '*':
+	case pos == 1 && s[0] == '*':
 		return atDomain(s[2:])
-	case at == len(s)-1:
-		return local(s[:at])
-	case at > 0 || s[0] == '"':
+	case pos == len(s)-1:
+		return local(s[:pos])
+	case pos > 0 || s[0] == '"':
 		return address(s)
 	case s[0] == '.':
 		return domain(s[1:], sender.KindDomain, o)

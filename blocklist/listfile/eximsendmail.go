@@ -17,10 +17,10 @@ var (
 // white space, and data. Whether they refuse depends on the ACL. Here they do, unless the data
 // is a word that lets through.
 func eximLine(o *output, text string) (string, Entry, error) {
-	at := unquotedIndex(text, func(i int) bool { return isBlank(text[i]) || text[i] == ':' })
+	pos := unquotedIndex(text, func(i int) bool { return isBlank(text[i]) || text[i] == ':' })
 	key, data := text, ""
-	if at >= 0 {
-		key, data = text[:at], trim(strings.TrimPrefix(trim(text[at:]), ":"))
+	if pos >= 0 {
+		key, data = text[:pos], trim(strings.TrimPrefix(trim(text[pos:]), ":"))
 	}
 	e, err := o.eximKey(unquoteKey(key))
 	if err != nil {

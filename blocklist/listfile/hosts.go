@@ -84,9 +84,9 @@ func hostAddress(s string) (netip.Addr, error) {
 		if invalid != nil || strings.ContainsAny(number, "_oObB") {
 			return addr, err
 		}
-		for at := i; bits > 0; at++ {
+		for pos := i; bits > 0; pos++ {
 			bits -= 8
-			octets[at] = byte(n >> bits)
+			octets[pos] = byte(n >> bits)
 		}
 	}
 	return netip.AddrFrom4(octets), nil
@@ -122,8 +122,8 @@ var (
 // domains between slashes. It skips other settings.
 func dnsmasqLine(o *output, line int, text string) {
 	s, comment := trim(text), ""
-	if at := commentStart(s); at >= 0 {
-		s, comment = trim(s[:at]), strings.TrimLeft(s[at:], "#")
+	if pos := commentStart(s); pos >= 0 {
+		s, comment = trim(s[:pos]), strings.TrimLeft(s[pos:], "#")
 	}
 	setting, value, ok := strings.Cut(s, "=")
 	setting, value = strings.TrimPrefix(trim(setting), "--"), trim(value)

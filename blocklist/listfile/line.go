@@ -107,8 +107,8 @@ func (n Line) Parse(o Options) (Entry, error) {
 // Without a comment the whole line is the entry. The line must not be a comment
 // line.
 func CutComment(line string) (entry, comment string) {
-	if at := commentStart(line); at >= 0 {
-		return line[:at], line[at:]
+	if pos := commentStart(line); pos >= 0 {
+		return line[:pos], line[pos:]
 	}
 	return line, ""
 }

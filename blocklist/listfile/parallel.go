@@ -140,8 +140,8 @@ func (p *part) readLines(g *grammar, out *output, clone bool) error {
 	if p.err != nil {
 		return p.err
 	}
-	if at := strings.IndexByte(p.text, 0); at >= 0 {
-		return fmt.Errorf("line %d: %w", p.first+strings.Count(p.text[:at], "\n"), ErrBinary)
+	if pos := strings.IndexByte(p.text, 0); pos >= 0 {
+		return fmt.Errorf("line %d: %w", p.first+strings.Count(p.text[:pos], "\n"), ErrBinary)
 	}
 	line := p.first
 	for text := range strings.Lines(p.text) {

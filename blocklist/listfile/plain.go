@@ -75,11 +75,11 @@ func splitUntil(reason, note string) (_, _ string, until int64, err error) {
 // splitComment splits a line into its entry and the two parts of a trailing
 // comment.
 func splitComment(s string) (entry, reason, note string) {
-	at := commentStart(s)
-	if at < 0 {
+	pos := commentStart(s)
+	if pos < 0 {
 		return s, "", ""
 	}
-	entry, comment := s[:at], s[at:]
+	entry, comment := s[:pos], s[pos:]
 	reason, note, _ = strings.Cut(comment, "##")
 	reason = strings.TrimPrefix(reason, "#")
 	note = strings.TrimLeft(note, "#")
@@ -158,21 +158,21 @@ var quick = func() (t [256]bool) {
 // nearly every line of a large list. If it returns false, parseEntry decides;
 // otherwise it agrees with parseEntry.
 func quickEntry(s string, o *Options) (Entry, bool) {
-	at := -1
+	pos := -1
 	for i := range len(s) {
 		if quick[s[i]] {
 			continue
 		}
-		if s[i] != '@' || at >= 0 {
+		if s[i] != '@' || pos >= 0 {
 			return Entry{}, false
 		}
-		at = i
+		pos = i
 	}
-	d := s[at+1:]
-	if at == 0 || !quickDomain(d) {
+	d := s[pos+1:]
+	if pos == 0 || !quickDomain(d) {
 		return Entry{}, false
 	}
-	if at > 0 {
+	if pos > 0 {
 		return Entry{Key: s, Kind: sender.KindAddress}, true
 	}
 	if o.Exact {

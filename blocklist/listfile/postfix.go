@@ -108,11 +108,11 @@ func (p *table) firstOf(line int, e Entry, err error, allow bool) error {
 
 // cutPattern splits s at the first white space outside quotes.
 func cutPattern(s string) (pattern, action string) {
-	at := unquotedIndex(s, func(i int) bool { return isBlank(s[i]) })
-	if at < 0 {
+	pos := unquotedIndex(s, func(i int) bool { return isBlank(s[i]) })
+	if pos < 0 {
 		return s, ""
 	}
-	return s[:at], trim(s[at:])
+	return s[:pos], trim(s[pos:])
 }
 
 var (

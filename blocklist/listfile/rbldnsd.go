@@ -193,8 +193,8 @@ func (r *rbldnsd) timestamp(o *output, line int, text string, fields []string) {
 // expire applies an expiry. In rbldnsd a whole file expires with its earliest
 // $TIMESTAMP, wherever that is. Entries before this line have been passed on without
 // it, so a file whose time is over is refused here.
-func (r *rbldnsd) expire(o *output, line int, text string, at time.Time) {
-	until := max(1, at.Unix())
+func (r *rbldnsd) expire(o *output, line int, text string, instant time.Time) {
+	until := max(1, instant.Unix())
 	if r.until != 0 && r.until <= until {
 		return
 	}
@@ -203,7 +203,7 @@ func (r *rbldnsd) expire(o *output, line int, text string, at time.Time) {
 	case !r.begun:
 	case until <= o.options.Now:
 		o.fail(fmt.Errorf("line %d: %w: by its $TIMESTAMP the file expired at %s; rbldnsd does not serve such a file either",
-			line, ErrSyntax, at.Format(time.RFC3339)))
+			line, ErrSyntax, instant.Format(time.RFC3339)))
 	default:
 		o.refuse(line, Problem{
 			Text: text, What: "an expiry after the first entry: in rbldnsd it is that of the whole file, here only of what follows",

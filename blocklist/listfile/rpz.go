@@ -215,11 +215,11 @@ func (z *zone) trigger() (string, error) {
 
 // cutSuffixFold cuts off a zone's name, ignoring case.
 func cutSuffixFold(name, zone string) (string, bool) {
-	at := len(name) - len(zone)
-	if at < 0 || !strings.EqualFold(name[at:], zone) || at > 0 && name[at-1] != '.' {
+	pos := len(name) - len(zone)
+	if pos < 0 || !strings.EqualFold(name[pos:], zone) || pos > 0 && name[pos-1] != '.' {
 		return name, false
 	}
-	return name[:at], true
+	return name[:pos], true
 }
 
 // put passes an entry on, after the held one. It holds an exact name.

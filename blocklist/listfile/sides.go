@@ -117,18 +117,18 @@ func explainLine(text string, o Options, err error) Problem {
 // quickSides reads two sides as quickEntry reads an entry. If it returns false, parseSides
 // decides; otherwise it agrees with parseSides.
 func quickSides(s string, o *Options) (Entry, bool) {
-	at := 0
-	for at < len(s) && !isBlank(s[at]) {
-		at++
+	pos := 0
+	for pos < len(s) && !isBlank(s[pos]) {
+		pos++
 	}
-	r, ok := quickEntry(s[:at], o)
+	r, ok := quickEntry(s[:pos], o)
 	if !ok {
 		return Entry{}, false
 	}
-	for at < len(s) && isBlank(s[at]) {
-		at++
+	for pos < len(s) && isBlank(s[pos]) {
+		pos++
 	}
-	e, ok := quickEntry(s[at:], o)
+	e, ok := quickEntry(s[pos:], o)
 	e.For = r.Key
 	return e, ok
 }

@@ -101,8 +101,8 @@ func FuzzSides(f *testing.F) {
 		f.Add(row[1]+"\tnews.example", true, false, false)
 	}
 	f.Fuzz(func(t *testing.T, s string, allow, exact, suffixes bool) {
-		one := Options{Allow: allow, Exact: exact, AllowPublicSuffix: suffixes}
-		o := one
+		options := Options{Allow: allow, Exact: exact, AllowPublicSuffix: suffixes}
+		o := options
 		o.PerRecipient = true
 		want, err := parseSides(s, o)
 		if got, ok := quickSides(s, &o); ok && (err != nil || got != want) {
@@ -115,11 +115,11 @@ func FuzzSides(f *testing.F) {
 			return
 		}
 		recipient, entry := cutPattern(trim(s))
-		r, err := parseEntry(recipient, one)
+		r, err := parseEntry(recipient, options)
 		if err != nil || r.Key != want.For || r.Exception || want.For == "<>" {
 			t.Errorf("%q: recipient %+v, %v; got %+v", s, r, err, want)
 		}
-		e, err := parseEntry(entry, one)
+		e, err := parseEntry(entry, options)
 		e.For = want.For
 		if err != nil || e != want {
 			t.Errorf("%q: entry %+v, %v; got %+v", s, e, err, want)

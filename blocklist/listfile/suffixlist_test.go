@@ -55,11 +55,11 @@ func BenchmarkSuffixOf(b *testing.B) {
 	for i := range domains {
 		domains[i] = fmt.Sprintf("offers-%d.%s", r.Uint32(), []string{"com", "net", "de", "example.co.uk"}[i%4])
 	}
-	for name, of := range map[string]func(string) (bool, bool){"filter": suffixOf, "rules": suffix.Of} {
+	for name, choose := range map[string]func(string) (bool, bool){"filter": suffixOf, "rules": suffix.Of} {
 		b.Run(name, func(b *testing.B) {
 			i := 0
 			for b.Loop() {
-				of(domains[i])
+				choose(domains[i])
 				i = (i + 1) % len(domains)
 			}
 		})

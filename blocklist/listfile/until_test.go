@@ -6,12 +6,12 @@ import (
 )
 
 func TestUntil(t *testing.T) {
-	now := time.Date(2026, 12, 31, 12, 0, 0, 0, time.UTC).Unix()
+	current := time.Date(2026, 12, 31, 12, 0, 0, 0, time.UTC).Unix()
 	midnight := time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC).Unix()
 	for text, want := range map[string]int64{
 		"example.com":                                            0,
 		"example.com # until=2026-12-31":                         midnight, // through the day's end
-		"example.com # until=2026-12-31T13:00:00Z":               now + 3600,
+		"example.com # until=2026-12-31T13:00:00Z":               current + 3600,
 		"example.com # until=2026-12-31T13:00:00+01:00":          -1, // now: it no longer counts
 		"example.com # until=2026-12-30":                         -1,
 		"example.com # until=1970-01-01T00:00:00Z":               -1, // not 0, which is never
@@ -20,7 +20,7 @@ func TestUntil(t *testing.T) {
 		"example.com # until=2027-12-31 x ## y until=2026-12-31": midnight,
 		"until=2026-12-30.example.com":                           -2, // invalid: no comment
 	} {
-		entries, problems, res := mustRead(t, text, Options{Now: now})
+		entries, problems, res := mustRead(t, text, Options{Now: current})
 		switch {
 		case want == -2:
 			if len(problems) != 1 {

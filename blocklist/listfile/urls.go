@@ -45,14 +45,14 @@ func (o *output) urlHost(s string) (Entry, error) {
 		return Entry{}, errNotURL
 	}
 	host, page := rest, ""
-	if at := strings.IndexAny(rest, `/\?#`); at >= 0 {
-		host, page = rest[:at], rest[at:]
+	if pos := strings.IndexAny(rest, `/\?#`); pos >= 0 {
+		host, page = rest[:pos], rest[pos:]
 	}
-	if at := strings.LastIndexByte(host, '@'); at >= 0 {
+	if pos := strings.LastIndexByte(host, '@'); pos >= 0 {
 		if !ok {
 			return Entry{}, errURLMail
 		}
-		host = host[at+1:]
+		host = host[pos+1:]
 	}
 	if name, port, ok := strings.Cut(host, ":"); ok && strings.Trim(port, "0123456789") == "" {
 		host = name

@@ -175,9 +175,9 @@ func AsEntry(e Entry) string {
 
 // quotedKey returns a key with quotes if the local part would be read as something else.
 func quotedKey(key string) string {
-	at := strings.LastIndexByte(key, '@')
-	if at > 0 && key[0] != '"' && (key[0] == '#' || key[0] == '!' || strings.Contains(key[:at], "*")) {
-		return `"` + key[:at] + `"` + key[at:]
+	pos := strings.LastIndexByte(key, '@')
+	if pos > 0 && key[0] != '"' && (key[0] == '#' || key[0] == '!' || strings.Contains(key[:pos], "*")) {
+		return `"` + key[:pos] + `"` + key[pos:]
 	}
 	return key
 }

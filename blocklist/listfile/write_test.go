@@ -87,10 +87,10 @@ func sendersOf(t *testing.T, list List) (senders []sender.Address) {
 		var texts []string
 		switch name := nameOf(e.Key); e.Kind {
 		case sender.KindAddress:
-			at := strings.LastIndexByte(e.Key, '@')
-			texts = []string{e.Key, "x" + e.Key[at:]}
+			pos := strings.LastIndexByte(e.Key, '@')
+			texts = []string{e.Key, "x" + e.Key[pos:]}
 			if e.Key[0] != '"' {
-				texts = append(texts, e.Key[:at]+"+tag"+e.Key[at:])
+				texts = append(texts, e.Key[:pos]+"+tag"+e.Key[pos:])
 			}
 		case sender.KindNull:
 			texts = []string{"<>"}

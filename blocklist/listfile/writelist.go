@@ -182,7 +182,7 @@ func (l *listWriter) except(e, covering Entry) {
 		return Entry{Key: key, Kind: kind, Exception: true, Line: e.Line}
 	}
 	carried := func(e Entry) bool { return !l.form.noExceptions && l.form.carries(e) == nil }
-	at := exception("@"+e.Key[strings.LastIndexByte(e.Key, '@')+1:], sender.KindAtDomain)
+	entry := exception("@"+e.Key[strings.LastIndexByte(e.Key, '@')+1:], sender.KindAtDomain)
 	oneDomain := e.Kind == sender.KindAddress || e.Kind == sender.KindAtDomain
 	add := exception("*."+nameOf(covering.Key), sender.KindSubdomains)
 	switch own := exception(e.Key, e.Kind); {
@@ -190,8 +190,8 @@ func (l *listWriter) except(e, covering Entry) {
 		add = own
 	case !isDomain(covering.Kind) && (covering.Kind == sender.KindAddress || !oneDomain):
 		add = exception(covering.Key, covering.Kind)
-	case oneDomain && (!isDomain(covering.Kind) || nameOf(covering.Key) == at.Key[1:] || carried(at)):
-		add = at
+	case oneDomain && (!isDomain(covering.Kind) || nameOf(covering.Key) == entry.Key[1:] || carried(entry)):
+		add = entry
 	}
 	l.milder[add.Key] = add
 }

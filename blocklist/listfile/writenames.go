@@ -64,14 +64,14 @@ func isZoneName(name string) bool {
 // dnsetText returns lines of a dnset. rbldnsd looks for the name itself, then for the
 // closest domain above it that has an entry for its subdomains.
 func dnsetText(l *listWriter, name string) string {
-	at, here := l.at(name)
+	entry, here := l.at(name)
 	below, more := l.below(name)
-	if here && more && at.Key == below.Key {
-		return dnsetLine("."+name, at)
+	if here && more && entry.Key == below.Key {
+		return dnsetLine("."+name, entry)
 	}
 	text := ""
 	if here {
-		text = dnsetLine(name, at)
+		text = dnsetLine(name, entry)
 	}
 	if more {
 		text += dnsetLine("*."+name, below)
@@ -132,19 +132,19 @@ func zoneText(l *listWriter, name, listed string) string {
 	if !isZoneName(name) {
 		return ""
 	}
-	at, here := l.at(name)
+	entry, here := l.at(name)
 	below, more := l.below(name)
 	above, inherits := l.inherited(name)
 	inherits = inherits && !above.Exception
 	if !here {
-		at, here = above, inherits
+		entry, here = above, inherits
 	}
 	if !more {
 		below, more = above, inherits
 	}
 	var text string
 	if here {
-		text = zoneRecord(name, at, listed)
+		text = zoneRecord(name, entry, listed)
 	}
 	if more {
 		text += zoneRecord("*."+name, below, listed)
@@ -163,9 +163,9 @@ func zoneText(l *listWriter, name, listed string) string {
 
 // owns reports whether the list has an entry for a domain or its subdomains.
 func (l *listWriter) owns(name string) bool {
-	_, at := l.milder["@"+name]
+	_, found := l.milder["@"+name]
 	_, below := l.milder["*."+name]
-	return at || below || l.first(name) != ""
+	return found || below || l.first(name) != ""
 }
 
 func zoneRecord(owner string, e Entry, listed string) string {
@@ -203,9 +203,9 @@ func mapEntry(e Entry) string {
 	if e.Exception {
 		return ""
 	}
-	at := strings.LastIndexByte(e.Key, '@')
-	local, domain := regexp.QuoteMeta(e.Key[:at]), regexp.QuoteMeta(e.Key[at:])
-	if !strings.Contains(e.Key[1:at], "+") {
+	pos := strings.LastIndexByte(e.Key, '@')
+	local, domain := regexp.QuoteMeta(e.Key[:pos]), regexp.QuoteMeta(e.Key[pos:])
+	if !strings.Contains(e.Key[1:pos], "+") {
 		local += `(\+[^@]*)?`
 	}
 	return "/^" + local + domain + "$/i\n"
@@ -214,9 +214,9 @@ func mapEntry(e Entry) string {
 // mapText returns the line of a domain and its subdomains. Any line of a map that matches
 // counts. A glob would not do: rspamd finds it anywhere in an address.
 func mapText(l *listWriter, name string) string {
-	at, here := l.at(name)
+	entry, here := l.at(name)
 	below, more := l.below(name)
-	here, more = here && !at.Exception, more && !below.Exception
+	here, more = here && !entry.Exception, more && !below.Exception
 	name = regexp.QuoteMeta(name)
 	switch {
 	case here && more:

@@ -55,9 +55,9 @@ func carriesTable(e Entry) error {
 // tableEntry returns the lines of an entry that is not for a domain.
 func (o WriteOptions) tableEntry(e Entry) string {
 	text := o.tableLine(e.Key, e)
-	if at := strings.LastIndexByte(e.Key, '@') + 1; at > 0 && at < len(e.Key) {
-		for _, name := range spellings(e.Key[at:])[1:] {
-			text += o.tableLine(e.Key[:at]+name, e)
+	if pos := strings.LastIndexByte(e.Key, '@') + 1; pos > 0 && pos < len(e.Key) {
+		for _, name := range spellings(e.Key[pos:])[1:] {
+			text += o.tableLine(e.Key[:pos]+name, e)
 		}
 	}
 	return text
@@ -98,11 +98,11 @@ func (o WriteOptions) tableLine(pattern string, e Entry) string {
 // domain, then for each domain above it with a dot before it.
 func (o WriteOptions) dotText(l *listWriter, name string) string {
 	text := ""
-	at, here := l.at(name)
+	entry, here := l.at(name)
 	below, more := l.below(name)
 	for _, s := range spellings(name) {
 		if here {
-			text += o.tableLine(s, at)
+			text += o.tableLine(s, entry)
 		}
 		if more && name[0] != '[' {
 			text += o.tableLine("."+s, below)
@@ -114,15 +114,15 @@ func (o WriteOptions) dotText(l *listWriter, name string) string {
 // tableText returns the lines for a domain and its subdomains, which mean the same with
 // and without smtpd_access_maps in parent_domain_matches_subdomains.
 func (o WriteOptions) tableText(l *listWriter, name string) string {
-	at, below := strictness(l, name)
-	e := at.entry
-	if below.strict < at.strict {
+	strictEntry, below := strictness(l, name)
+	e := strictEntry.entry
+	if below.strict < strictEntry.strict {
 		e = below.entry
 	}
 	switch {
-	case name[0] == '[' && at.strict > unlisted:
-		return o.tableLine(name, at.entry)
-	case e.Key == "" && (at.entry.Exception || below.entry.Exception):
+	case name[0] == '[' && strictEntry.strict > unlisted:
+		return o.tableLine(name, strictEntry.entry)
+	case e.Key == "" && (strictEntry.entry.Exception || below.entry.Exception):
 		e.Exception = true
 	case e.Key == "":
 		return ""
@@ -138,7 +138,7 @@ func (o WriteOptions) tableText(l *listWriter, name string) string {
 // says something else.
 func fitsTable(l *listWriter, e Entry) error {
 	name := nameOf(e.Key)
-	if at, below := strictness(l, name); name[0] != '[' && max(at.strict, excepted) != max(below.strict, excepted) {
+	if strictEntry, below := strictness(l, name); name[0] != '[' && max(strictEntry.strict, excepted) != max(below.strict, excepted) {
 		return errSubdomains
 	}
 	return nil
@@ -158,14 +158,14 @@ type strictEntry struct {
 }
 
 // strictness returns what counts for the senders at a domain, and at its subdomains.
-func strictness(l *listWriter, name string) (at, below strictEntry) {
+func strictness(l *listWriter, name string) (strictEntry, below strictEntry) {
 	var ok bool
 	above, inherits := Entry{}, false
-	if at.entry, ok = l.at(name); !ok {
+	if strictEntry.entry, ok = l.at(name); !ok {
 		above, inherits = l.inherited(name)
-		at.entry, ok = above, inherits
+		strictEntry.entry, ok = above, inherits
 	}
-	at.strict = strict(at.entry, ok)
+	strictEntry.strict = strict(strictEntry.entry, ok)
 	if below.entry, ok = l.below(name); !ok {
 		if !inherits {
 			above, inherits = l.inherited(name)
@@ -173,7 +173,7 @@ func strictness(l *listWriter, name string) (at, below strictEntry) {
 		below.entry, ok = above, inherits
 	}
 	below.strict = strict(below.entry, ok)
-	return at, below
+	return strictEntry, below
 }
 
 func strict(e Entry, ok bool) int {

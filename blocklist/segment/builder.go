@@ -162,14 +162,14 @@ func (a *Adder) append(hash uint64, record []byte) error {
 
 // put stores a chunk, and returns an empty one.
 func (b *Builder) put(part int, chunk []byte) ([]byte, error) {
-	spill, at, err := b.place(part, chunk, highwayhash.Sum64(chunk, b.o.Key[:]))
+	spill, offset, err := b.place(part, chunk, highwayhash.Sum64(chunk, b.o.Key[:]))
 	if err != nil {
 		return nil, err
 	}
 	if spill == nil {
 		return make([]byte, 0, chunkSize), nil
 	}
-	if _, err := spill.WriteAt(chunk, at); err != nil {
+	if _, err := spill.WriteAt(chunk, offset); err != nil {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		return nil, b.fail(err)
@@ -179,7 +179,7 @@ func (b *Builder) put(part int, chunk []byte) ([]byte, error) {
 
 // place keeps a chunk in memory, or returns its place in the temporary file. Each
 // adder writes its own chunks.
-func (b *Builder) place(part int, chunk []byte, checksum uint64) (spill *os.File, at int64, err error) {
+func (b *Builder) place(part int, chunk []byte, checksum uint64) (spill *os.File, offset int64, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.err != nil {
@@ -198,10 +198,10 @@ func (b *Builder) place(part int, chunk []byte, checksum uint64) (spill *os.File
 			return nil, 0, b.fail(err)
 		}
 	}
-	at = b.end
+	offset = b.end
 	b.end += int64(len(chunk))
-	p.spilled = append(p.spilled, extent{at, len(chunk), checksum})
-	return b.file, at, nil
+	p.spilled = append(p.spilled, extent{offset, len(chunk), checksum})
+	return b.file, offset, nil
 }
 
 // fail records the first reason why the build can no longer succeed. The caller holds

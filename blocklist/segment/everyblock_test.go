@@ -72,13 +72,13 @@ func TestEveryBlockFlipped(t *testing.T) {
 				}
 				stored[len(stored)-1] ^= 1 // of data
 				for i := range blocks {    // the damaged one comes last
-					at := (damaged + 1 + i) % blocks
-					_, found, err := s.Lookup(testKey.Hash([]byte(keys[at])), []byte(keys[at]))
+					pos := (damaged + 1 + i) % blocks
+					_, found, err := s.Lookup(testKey.Hash([]byte(keys[pos])), []byte(keys[pos]))
 					switch {
-					case at == damaged && !errors.Is(err, ErrDamaged):
-						t.Errorf("block %d of %d is damaged, and a lookup in it says %t, %v", at+1, blocks, found, err)
-					case at != damaged && (!found || err != nil):
-						t.Errorf("block %d is damaged, and a lookup in block %d says %t, %v", damaged+1, at+1, found, err)
+					case pos == damaged && !errors.Is(err, ErrDamaged):
+						t.Errorf("block %d of %d is damaged, and a lookup in it says %t, %v", pos+1, blocks, found, err)
+					case pos != damaged && (!found || err != nil):
+						t.Errorf("block %d is damaged, and a lookup in block %d says %t, %v", damaged+1, pos+1, found, err)
 					}
 				}
 			}

@@ -43,31 +43,31 @@ func isFault(err error) bool {
 func TestEveryByteFlipped(t *testing.T) {
 	entries := smallEntries()
 	data := bytes.Clone(build(t, "", BuildOptions{}, 1, entries).data)
-	for at := range data {
+	for pos := range data {
 		for _, flip := range []byte{1, 0x80, 0xff} {
-			data[at] ^= flip
+			data[pos] ^= flip
 			s, err := fromBytes(data)
 			if err == nil {
-				lookups(t, s, entries, at)
+				lookups(t, s, entries, pos)
 				err = s.Verify(t.Context())
 			}
 			if !isFault(err) {
-				t.Errorf("byte %d of %d ^ %#x: %v", at, len(data), flip, err)
+				t.Errorf("byte %d of %d ^ %#x: %v", pos, len(data), flip, err)
 			}
-			data[at] ^= flip
+			data[pos] ^= flip
 		}
 	}
 }
 
 // lookups fails where a lookup gives a wrong answer and no error.
-func lookups(t *testing.T, s *Segment, entries []Entry, at int) {
+func lookups(t *testing.T, s *Segment, entries []Entry, pos int) {
 	for _, e := range entries {
 		got, ok, err := s.Lookup(testKey.Hash([]byte(e.Indexed())), []byte(e.Indexed()))
 		if err != nil && !errors.Is(err, ErrDamaged) || err == nil && (!ok || got != e) {
-			t.Fatalf("byte %d: Lookup(%q) = %v, %v, %v", at, e.Key, got, ok, err)
+			t.Fatalf("byte %d: Lookup(%q) = %v, %v, %v", pos, e.Key, got, ok, err)
 		}
 		if ok, err := s.Has(testKey.Hash([]byte(e.Indexed())), []byte(e.Indexed())); err != nil && !errors.Is(err, ErrDamaged) || err == nil && !ok {
-			t.Fatalf("byte %d: Has(%q) = %v, %v", at, e.Key, ok, err)
+			t.Fatalf("byte %d: Has(%q) = %v, %v", pos, e.Key, ok, err)
 		}
 	}
 }
@@ -134,7 +134,7 @@ func repair(data []byte) bool {
 	binary.LittleEndian.PutUint64(data[atKeyCheck:], testKey.check())
 	size := uint64(len(data))
 	binary.LittleEndian.PutUint64(data[atFileSize:], size)
-	field := func(at int) uint64 { return binary.LittleEndian.Uint64(data[at:]) }
+	field := func(pos int) uint64 { return binary.LittleEndian.Uint64(data[pos:]) }
 	meta := min(field(atMetaSize), size-headerSize)
 	sum := headerChecksum(data[:headerSize], data[size-meta:])
 	copy(data[atChecksum:], sum[:])
@@ -180,10 +180,10 @@ func useAll(s *Segment) {
 func TestLies(t *testing.T) {
 	whole := build(t, "", BuildOptions{}, 1, smallEntries()).data
 	opened := 0
-	for at := range whole {
+	for pos := range whole {
 		for _, value := range []byte{0, 1, 0x7f, 0x80, 0xff} {
 			data := bytes.Clone(whole)
-			data[at] = value
+			data[pos] = value
 			if !repair(data) {
 				continue
 			}
@@ -200,10 +200,10 @@ func TestLies(t *testing.T) {
 
 func TestHugeLengths(t *testing.T) {
 	whole := build(t, "", BuildOptions{}, 1, smallEntries()).data
-	for _, at := range []int{atBlocks, atBlockBytes, atShared, atSharedSize, atMetaSize, atEntries} {
+	for _, pos := range []int{atBlocks, atBlockBytes, atShared, atSharedSize, atMetaSize, atEntries} {
 		for _, value := range []uint64{1 << 20, 1 << 32, math.MaxInt64, math.MaxUint64, math.MaxUint64 / tableEntry, math.MaxUint64 - headerSize} {
 			data := bytes.Clone(whole)
-			binary.LittleEndian.PutUint64(data[at:], value)
+			binary.LittleEndian.PutUint64(data[pos:], value)
 			sum := headerChecksum(data[:headerSize], []byte("meta"))
 			copy(data[atChecksum:], sum[:])
 			s, err := fromBytes(data)
@@ -212,7 +212,7 @@ func TestHugeLengths(t *testing.T) {
 				err = s.Verify(t.Context())
 			}
 			if !errors.Is(err, ErrDamaged) {
-				t.Errorf("%d at %d: %v", value, at, err)
+				t.Errorf("%d at %d: %v", value, pos, err)
 			}
 		}
 	}
@@ -298,7 +298,7 @@ func TestCancel(t *testing.T) {
 		if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), path) {
 			t.Errorf("the error of a build that is cancelled: %v", err)
 		}
-		if now, err := mapPath(path, &testKey); err != nil || now.Digest() != old.Digest() {
+		if segment, err := mapPath(path, &testKey); err != nil || segment.Digest() != old.Digest() {
 			t.Errorf("the old file is not there any more: %v", err)
 		}
 	}
@@ -412,9 +412,9 @@ func TestReplaced(t *testing.T) {
 	}
 	build(t, path, BuildOptions{}, 1, smallEntries())
 	check(t, old, entries)
-	now, err := mapPath(path, &testKey)
+	segment, err := mapPath(path, &testKey)
 	if err != nil {
 		t.Fatal(err)
 	}
-	check(t, now, smallEntries())
+	check(t, segment, smallEntries())
 }

@@ -114,7 +114,7 @@ func decodeHeader(data []byte) (header, error) {
 	if len(data) < headerSize || binary.LittleEndian.Uint32(data[atHeaderSize:]) != headerSize {
 		return damaged("the header is cut short")
 	}
-	field := func(at int) uint64 { return binary.LittleEndian.Uint64(data[at:]) }
+	field := func(pos int) uint64 { return binary.LittleEndian.Uint64(data[pos:]) }
 	h := header{
 		keyCheck: field(atKeyCheck),
 		entries:  field(atEntries), duplicates: field(atDuplicates), exceptions: field(atExceptions),

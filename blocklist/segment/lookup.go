@@ -160,12 +160,12 @@ func (s *Segment) walk(from, to uint64, text string, fn func(i int, hash uint64,
 	defer s.catch(panicOnFault(), &err)
 	passed := uint64(0) // the offset to which pages were released, or of the start
 	for i := max(s.find(from), 0); i < len(s.firsts)/8 && s.first(i) <= to; i++ {
-		switch at := placeAt(s.places, i).offset; {
+		switch index := placeAt(s.places, i).offset; {
 		case passed == 0:
-			passed = at
-		case at-passed >= giveBackAfter:
-			s.giveBack(passed, at)
-			passed = at
+			passed = index
+		case index-passed >= giveBackAfter:
+			s.giveBack(passed, index)
+			passed = index
 		}
 		if text != "" {
 			stored, _, err := s.stored(i)

@@ -34,14 +34,14 @@ func (r *repeats) drop(chunk []byte) []byte {
 	slices.SortFunc(s.items, s.compare)
 	r.unique = r.unique[:0]
 	for i, x := range s.items {
-		stored := s.record(x.at)
+		stored := s.record(x.pos)
 		if s.repeats(i) {
 			if !isMarker(stored) {
 				r.dropped++
 			}
 			continue
 		}
-		r.unique = append(r.unique, chunk[x.at-8:][:recordHead+len(stored)]...)
+		r.unique = append(r.unique, chunk[x.pos-8:][:recordHead+len(stored)]...)
 	}
 	return append(chunk[:0], r.unique...)
 }

@@ -29,7 +29,7 @@ type sorter struct {
 // item is an entry: its hash, and the offset of its record's length in raw.
 type item struct {
 	hash uint64
-	at   int
+	pos  int
 }
 
 // section is the result of a range of hashes.
@@ -87,21 +87,21 @@ func (s *sorter) read(parts []partition, file *os.File) error {
 // parse finds the records, and sets the final numbers of comments.
 func (s *sorter) parse() {
 	s.items = s.items[:0]
-	for at := 0; at < len(s.raw); {
-		hash := binary.LittleEndian.Uint64(s.raw[at:])
-		s.items = append(s.items, item{hash, at + 8})
-		record := s.record(at + 8)
+	for pos := 0; pos < len(s.raw); {
+		hash := binary.LittleEndian.Uint64(s.raw[pos:])
+		s.items = append(s.items, item{hash, pos + 8})
+		record := s.record(pos + 8)
 		if record[0]&flagShared != 0 && s.renumbered != nil {
 			number := record[len(record)-sharedRefBytes:]
 			binary.LittleEndian.PutUint16(number, s.renumbered[binary.LittleEndian.Uint16(number)])
 		}
-		at += recordHead + len(record)
+		pos += recordHead + len(record)
 	}
 }
 
 // record returns the record whose length is at an offset of raw.
-func (s *sorter) record(at int) []byte {
-	return s.raw[at+4:][:binary.LittleEndian.Uint32(s.raw[at:])]
+func (s *sorter) record(pos int) []byte {
+	return s.raw[pos+4:][:binary.LittleEndian.Uint32(s.raw[pos:])]
 }
 
 // order sorts the items. Hashes are spread evenly, so they are first dealt to about as
@@ -146,7 +146,7 @@ func (s *sorter) compare(p, q item) int {
 	if p.hash != q.hash {
 		return cmp.Compare(p.hash, q.hash)
 	}
-	stored := [2][]byte{s.record(p.at), s.record(q.at)}
+	stored := [2][]byte{s.record(p.pos), s.record(q.pos)}
 	a, _ := parseRecord(stored[0])
 	b, _ := parseRecord(stored[1])
 	return cmp.Or(
@@ -173,14 +173,14 @@ func (s *sorter) repeats(i int) bool {
 }
 
 func (s *sorter) keyOf(i int) []byte {
-	key, _, _ := recordKey(s.record(s.items[i].at))
+	key, _, _ := recordKey(s.record(s.items[i].pos))
 	return key
 }
 
 // encode writes the sorted entries as blocks.
 func (s *sorter) encode() {
 	for i, x := range s.items {
-		stored := s.record(x.at)
+		stored := s.record(x.pos)
 		if s.repeats(i) {
 			if !isMarker(stored) {
 				s.duplicates++

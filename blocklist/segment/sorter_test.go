@@ -24,11 +24,11 @@ func TestOrder(t *testing.T) {
 			for range n {
 				// Lines differ, so there is one order.
 				e := Entry{Key: string(rune('a' + r.IntN(26))), Line: len(s.items)}
-				at := len(s.raw)
+				pos := len(s.raw)
 				s.raw = append(s.raw, make([]byte, 4)...)
 				s.raw = appendRecord(s.raw, &e, 0, false)
-				s.raw[at] = byte(len(s.raw) - at - 4)
-				s.items = append(s.items, item{hash(), at})
+				s.raw[pos] = byte(len(s.raw) - pos - 4)
+				s.items = append(s.items, item{hash(), pos})
 			}
 			want := slices.Clone(s.items)
 			slices.SortFunc(want, s.compare)

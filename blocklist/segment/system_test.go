@@ -123,11 +123,11 @@ func TestNoSpaceLeft(t *testing.T) {
 			if got := names(t, dir); len(got) != 1 {
 				t.Errorf("left behind: %q", got)
 			}
-			now, err := mapPath(path, &testKey)
+			segment, err := mapPath(path, &testKey)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if kept := now.Digest() == old.Digest(); kept != (limit < whole) {
+			if kept := segment.Digest() == old.Digest(); kept != (limit < whole) {
 				t.Errorf("the old file is there: %v", kept)
 			}
 		})

@@ -22,7 +22,7 @@ import "strings"
 // sender.
 type Address struct {
 	text string // local@domain in normal form; empty for the null sender
-	at   int    // index of the @ between the two
+	pos  int    // index of the @ between the two
 }
 
 // String returns the normal form, "<>" for the null sender. Parsing it gives
@@ -36,7 +36,7 @@ func (a Address) String() string {
 
 // Local returns the normalised local part, with quotes where it needs them;
 // empty for the null sender.
-func (a Address) Local() string { return a.text[:a.at] }
+func (a Address) Local() string { return a.text[:a.pos] }
 
 // Domain returns the normalised domain or address literal, such as
 // "example.com" or "[192.0.2.1]"; empty for the null sender.
@@ -44,7 +44,7 @@ func (a Address) Domain() string {
 	if a.text == "" {
 		return ""
 	}
-	return a.text[a.at+1:]
+	return a.text[a.pos+1:]
 }
 
 // IsNull reports the null sender, <>, which delivery reports are sent from

@@ -26,15 +26,15 @@ var (
 // The error says what is wrong without repeating the address. An address that
 // is in normal form already is not copied: the result shares its memory.
 func Parse(s string) (Address, error) {
-	if at, ok := scanNormal(s); ok {
-		return Address{s, at}, nil
+	if pos, ok := scanNormal(s); ok {
+		return Address{s, pos}, nil
 	}
 	s, err := unwrap(s)
 	if err != nil || s == "" {
 		return Address{}, err
 	}
-	if at, ok := scanNormal(s); ok {
-		return Address{s, at}, nil
+	if pos, ok := scanNormal(s); ok {
+		return Address{s, pos}, nil
 	}
 	return parse(s)
 }
@@ -42,14 +42,14 @@ func Parse(s string) (Address, error) {
 // scanNormal reports whether s is an all-ASCII address in normal form that
 // needs no quotes, and where its @ is. It is the fast path: one pass, a table
 // look-up a byte.
-func scanNormal(s string) (at int, ok bool) {
-	for at < len(s) && class[s[at]]&normalLocal != 0 {
-		at++
+func scanNormal(s string) (pos int, ok bool) {
+	for pos < len(s) && class[s[pos]]&normalLocal != 0 {
+		pos++
 	}
-	if at == 0 || at == len(s) || s[at] != '@' {
+	if pos == 0 || pos == len(s) || s[pos] != '@' {
 		return 0, false
 	}
-	return at, isNormalDomain(s[at+1:])
+	return pos, isNormalDomain(s[pos+1:])
 }
 
 // unwrap drops space around s and one pair of angle brackets.
@@ -72,22 +72,22 @@ func parse(s string) (Address, error) {
 	if err := checkText(s); err != nil {
 		return Address{}, err
 	}
-	at, err := lastAt(s)
+	pos, err := lastAt(s)
 	switch {
 	case err != nil:
 		return Address{}, err
-	case at < 0:
+	case pos < 0:
 		return Address{}, fmt.Errorf(`%w: there is no "@" in it`, ErrNoDomain)
-	case at == 0:
+	case pos == 0:
 		return Address{}, errNoLocal
-	case at == len(s)-1:
+	case pos == len(s)-1:
 		return Address{}, fmt.Errorf(`%w: nothing after the "@"`, ErrNoDomain)
 	}
-	local, err := normalizeLocal(s[:at])
+	local, err := normalizeLocal(s[:pos])
 	if err != nil {
 		return Address{}, err
 	}
-	domain, err := normalizeDomain(s[at+1:])
+	domain, err := normalizeDomain(s[pos+1:])
 	if err != nil {
 		return Address{}, err
 	}
@@ -97,7 +97,7 @@ func parse(s string) (Address, error) {
 // lastAt returns the index of the last @ outside quotes, -1 where there is
 // none.
 func lastAt(s string) (int, error) {
-	at, quoted := -1, false
+	pos, quoted := -1, false
 	for i := 0; i < len(s); i++ {
 		switch c := s[i]; {
 		case c == '"':
@@ -105,13 +105,13 @@ func lastAt(s string) (int, error) {
 		case c == '\\' && quoted:
 			i++ // a quoted pair: the next byte is content, whatever it is
 		case c == '@' && !quoted:
-			at = i
+			pos = i
 		}
 	}
 	if quoted {
 		return -1, errOpenQuote
 	}
-	return at, nil
+	return pos, nil
 }
 
 // checkText refuses what no part of an address may hold, quoted or not:

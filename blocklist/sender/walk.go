@@ -72,7 +72,7 @@ type Walk struct {
 	// text holds local@domain and, where there is a tag, base@domain behind
 	// it, base being the local part without the tag.
 	text   []byte
-	at     int // index of the first @
+	pos    int // index of the first @
 	end    int // length of local@domain
 	base   int // length of base, 0 without a tag
 	domain int // start of the domain or parent that is next
@@ -102,24 +102,24 @@ func (a Address) Walk(buf []byte) Walk {
 		return Walk{text: append(buf[:0], "<>"...), only: AllKinds, step: stepNull}
 	}
 	w := Walk{
-		at:     a.at,
+		pos:    a.pos,
 		end:    len(a.text),
-		domain: a.at + 1,
+		domain: a.pos + 1,
 		only:   AllKinds,
 	}
-	w.text, w.base = appendBase(append(buf[:0], a.text...), a.at)
+	w.text, w.base = appendBase(append(buf[:0], a.text...), a.pos)
 	return w
 }
 
 // appendBase appends the address in text, whose @ is at the given index, again
 // without its tag, and returns the length of the local part then. Without a
 // tag it appends nothing and returns 0.
-func appendBase(text []byte, at int) (_ []byte, base int) {
+func appendBase(text []byte, pos int) (_ []byte, base int) {
 	end, start := len(text), 0
 	if text[0] == '"' {
 		start = 1
 	}
-	plus := bytes.IndexByte(text[start+1:at], '+')
+	plus := bytes.IndexByte(text[start+1:pos], '+')
 	if plus < 0 {
 		return text, 0
 	}
@@ -134,7 +134,7 @@ func appendBase(text []byte, at int) (_ []byte, base int) {
 		text = append(text, content...)
 	}
 	base = len(text) - end
-	return append(text, text[at:end]...), base
+	return append(text, text[pos:end]...), base
 }
 
 // Only has the walk skip every kind that is not in s.
@@ -170,7 +170,7 @@ func (w *Walk) advance() (Kind, []byte) {
 		if w.text[w.domain] == '[' {
 			w.step = stepLocal
 		}
-		return KindAtDomain, w.text[w.at:w.end]
+		return KindAtDomain, w.text[w.pos:w.end]
 	case stepDomain:
 		return KindDomain, w.parent()
 	case stepSubdomains:
@@ -184,7 +184,7 @@ func (w *Walk) advance() (Kind, []byte) {
 		if w.base > 0 {
 			w.step = stepBaseLocal
 		}
-		return KindLocal, w.text[:w.at+1]
+		return KindLocal, w.text[:w.pos+1]
 	case stepBaseLocal:
 		w.step = stepEnd
 		return KindLocal, w.text[w.end : w.end+w.base+1]

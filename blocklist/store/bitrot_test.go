@@ -80,11 +80,11 @@ func (r *rotten) file(list, name string) string {
 }
 
 // overwrite writes into a file that may be mapped.
-func (r *rotten) overwrite(path string, at int64, b []byte) {
+func (r *rotten) overwrite(path string, offset int64, b []byte) {
 	r.t.Helper()
 	f, err := os.OpenFile(path, os.O_WRONLY, 0)
 	must(r.t, err)
-	_, err = f.WriteAt(b, at)
+	_, err = f.WriteAt(b, offset)
 	must(r.t, errors.Join(err, f.Close()))
 }
 
@@ -98,11 +98,11 @@ func (r *rotten) flip(rnd *rand.Rand, path string, bytes int) {
 	must(r.t, err)
 	for range bytes {
 		var b [1]byte
-		at := rnd.Int64N(info.Size())
-		_, err := f.ReadAt(b[:], at)
+		offset := rnd.Int64N(info.Size())
+		_, err := f.ReadAt(b[:], offset)
 		must(r.t, err)
 		b[0] ^= byte(1 + rnd.IntN(255))
-		_, err = f.WriteAt(b[:], at)
+		_, err = f.WriteAt(b[:], offset)
 		must(r.t, err)
 	}
 }
@@ -149,7 +149,7 @@ func (r *rotten) heals() (failed bool) {
 			r.t.Fatalf("%d lookups still fail", n)
 		}
 	}
-	if said := len(r.log.lines("index damaged")) + len(r.log.lines("index unusable")); failed && said == 0 {
+	if count := len(r.log.lines("index damaged")) + len(r.log.lines("index unusable")); failed && count == 0 {
 		r.t.Errorf("it failed, and nothing is said of it: %s", r.log.text.String())
 	}
 	return failed

@@ -164,7 +164,7 @@ func TestNoLeaks(t *testing.T) {
 		use()
 	}
 	eventually(t, func() string { // mappings go with the Sets that the collector finds
-		now := heap()
+		current := heap()
 		switch n, more := settledGoroutines(), without(openFiles(), files); {
 		case n > goroutines:
 			return fmt.Sprintf("%d goroutines, %d before", n, goroutines)
@@ -172,8 +172,8 @@ func TestNoLeaks(t *testing.T) {
 			return fmt.Sprintf("files left open: %q", more)
 		case mappedIndexes() > 0:
 			return fmt.Sprintf("%d indexes are still mapped", mappedIndexes())
-		case now > memory+16<<20: // half a bitmap
-			return fmt.Sprintf("%d MiB in use, %d before", now>>20, memory>>20)
+		case current > memory+16<<20: // half a bitmap
+			return fmt.Sprintf("%d MiB in use, %d before", current>>20, memory>>20)
 		}
 		return ""
 	})

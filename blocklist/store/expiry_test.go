@@ -14,7 +14,9 @@ import (
 )
 
 // until is an expiry for a list file.
-func until(at time.Time) string { return " # until=" + at.UTC().Format(time.RFC3339) + " a reason\n" }
+func until(instant time.Time) string {
+	return " # until=" + instant.UTC().Format(time.RFC3339) + " a reason\n"
+}
 
 // beforeEnd opens stores of a list whose entries end soon, each later than those of
 // the one before, until one is open before they have ended.

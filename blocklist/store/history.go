@@ -92,8 +92,8 @@ func Versions(stateDir, list string) ([]VersionInfo, error) {
 
 // idTime returns the time that an ID begins with; zero if there is none.
 func idTime(id string) time.Time {
-	at, _ := time.Parse(versionTime, id[:min(len(id), len(versionTime))])
-	return at
+	instant, _ := time.Parse(versionTime, id[:min(len(id), len(versionTime))])
+	return instant
 }
 
 func readVersionMeta(tree atomicfile.Tree, dir string) (versionMeta, error) {

@@ -131,7 +131,7 @@ func TestHistoryOfManyFiles(t *testing.T) {
 		got = append(got, path)
 		text, err := io.ReadAll(content)
 		must(t, err)
-		if now, err := os.ReadFile(path); err != nil || !bytes.Equal(now, text) {
+		if current, err := os.ReadFile(path); err != nil || !bytes.Equal(current, text) {
 			t.Errorf("%s: %q, %v", path, text, err)
 		}
 		return nil

@@ -68,19 +68,19 @@ func (x *Indexes) same(ctx context.Context, l *List, v *version) []stamp {
 	if err != nil || len(paths) != len(v.stamps) {
 		return nil
 	}
-	now, err := o.statFiles(paths)
+	current, err := o.statFiles(paths)
 	if err != nil {
 		return nil
 	}
 	// First what costs nothing.
-	for i := range now {
-		if now[i].Path != v.stamps[i].Path || now[i].Size != v.stamps[i].Size {
+	for i := range current {
+		if current[i].Path != v.stamps[i].Path || current[i].Size != v.stamps[i].Size {
 			return nil
 		}
 	}
 	stamps := slices.Clone(v.stamps)
-	for i := range now {
-		if now[i].attributes == v.stamps[i].attributes && !v.stamps[i].racy() {
+	for i := range current {
+		if current[i].attributes == v.stamps[i].attributes && !v.stamps[i].racy() {
 			continue
 		}
 		got, err := o.readStamped(ctx, paths[i], nil)

@@ -129,9 +129,9 @@ func TestListFaults(t *testing.T) {
 						t.Errorf("%s is listed", stranger)
 					}
 				}
-				if said := log.lines("spam.txt"); len(said) == 0 || !strings.Contains(said[0], "level=WARN") {
-					t.Errorf("log: %q", said)
-				} else if text := strings.Join(said, ""); fault.err != ErrEmptied && !strings.Contains(text, fault.says) {
+				if lines := log.lines("spam.txt"); len(lines) == 0 || !strings.Contains(lines[0], "level=WARN") {
+					t.Errorf("log: %q", lines)
+				} else if text := strings.Join(lines, ""); fault.err != ErrEmptied && !strings.Contains(text, fault.says) {
 					t.Errorf("want %q in the log: %s", fault.says, text)
 				}
 			}

@@ -38,35 +38,35 @@ const (
 )
 
 // happened notes an event.
-func (s *schedule) happened(at time.Time) {
+func (s *schedule) happened(instant time.Time) {
 	if s.event.IsZero() {
-		s.event = at
+		s.event = instant
 	}
 }
 
 // next returns what to do next, and when.
 func (s *schedule) next() (time.Time, job) {
-	at := s.looked.Add(s.poll)
+	instant := s.looked.Add(s.poll)
 	if !s.again.IsZero() {
-		at = earlier(at, s.again)
+		instant = earlier(instant, s.again)
 	}
 	if s.expiry.After(s.looked) { // else the look has tried, and comes again by itself
-		at = earlier(at, s.expiry)
+		instant = earlier(instant, s.expiry)
 	}
 	if s.event.IsZero() {
-		return at, look
+		return instant, look
 	}
-	at = earlier(at, s.event.Add(s.debounce))
+	instant = earlier(instant, s.event.Add(s.debounce))
 	// While a file is being written, building ahead would be in vain.
-	if ahead := s.event.Add(s.debounce / stagePart); !s.staged && s.again.IsZero() && ahead.Before(at) {
+	if ahead := s.event.Add(s.debounce / stagePart); !s.staged && s.again.IsZero() && ahead.Before(instant) {
 		return ahead, stage
 	}
-	return at, look
+	return instant, look
 }
 
 // looking notes that a look begins.
-func (s *schedule) looking(at time.Time) {
-	*s = schedule{timing: s.timing, looked: at}
+func (s *schedule) looking(instant time.Time) {
+	*s = schedule{timing: s.timing, looked: instant}
 }
 
 func earlier(a, b time.Time) time.Time {
@@ -88,16 +88,16 @@ func (s *Store) run(t timing) {
 		if s.damage.Load() {
 			plan.again = time.Now()
 		}
-		at, job := plan.next()
-		timer.Reset(time.Until(at))
+		instant, job := plan.next()
+		timer.Reset(time.Until(instant))
 		select {
 		case <-s.ctx.Done():
 			return
 		case plan.timing = <-s.timing:
 		case <-s.wake:
 		case <-s.watcher.Rang():
-			if at := s.watcher.Take(); !at.IsZero() {
-				plan.happened(at)
+			if instant := s.watcher.Take(); !instant.IsZero() {
+				plan.happened(instant)
 			}
 		case <-timer.C:
 			s.do(s.ctx, job, &plan)
@@ -152,19 +152,19 @@ func (s *Store) noteExpiry() {
 			next = due
 		}
 	}
-	var at int64
+	var offset int64
 	if !next.IsZero() {
-		at = next.UnixMicro()
+		offset = next.UnixMicro()
 	}
-	if s.expiry.Swap(at) != at {
+	if s.expiry.Swap(offset) != offset {
 		s.wakeLoop()
 	}
 }
 
 // nextExpiry returns what noteExpiry has noted; zero: never.
 func (s *Store) nextExpiry() time.Time {
-	if at := s.expiry.Load(); at != 0 {
-		return time.UnixMicro(at)
+	if offset := s.expiry.Load(); offset != 0 {
+		return time.UnixMicro(offset)
 	}
 	return time.Time{}
 }

@@ -11,9 +11,9 @@ import (
 func TestSchedule(t *testing.T) {
 	const ms = time.Millisecond
 	start := time.Unix(1_000_000, 0)
-	at := func(n int) time.Time { return start.Add(time.Duration(n) * ms) }
+	locate := func(n int) time.Time { return start.Add(time.Duration(n) * ms) }
 	type want struct {
-		at  int
+		pos int
 		job job
 	}
 	cases := []struct {
@@ -42,20 +42,20 @@ func TestSchedule(t *testing.T) {
 	}
 	for _, c := range cases {
 		s := schedule{timing: timing{30_000 * ms, 250 * ms}}
-		s.happened(at(-100)) // forgotten with the look
-		s.looking(at(0))
+		s.happened(locate(-100)) // forgotten with the look
+		s.looking(locate(0))
 		for _, e := range c.events {
-			s.happened(at(e))
+			s.happened(locate(e))
 		}
 		s.staged = c.staged
 		if c.again != 0 {
-			s.again = at(c.again)
+			s.again = locate(c.again)
 		}
 		if c.expiry != 0 {
-			s.expiry = at(c.expiry)
+			s.expiry = locate(c.expiry)
 		}
-		if when, job := s.next(); !when.Equal(at(c.want.at)) || job != c.want.job {
-			t.Errorf("%s: job %d at %v, want %d at %d ms", c.name, job, when.Sub(start), c.want.job, c.want.at)
+		if when, job := s.next(); !when.Equal(locate(c.want.pos)) || job != c.want.job {
+			t.Errorf("%s: job %d at %v, want %d at %d ms", c.name, job, when.Sub(start), c.want.job, c.want.pos)
 		}
 	}
 }

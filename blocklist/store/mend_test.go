@@ -232,7 +232,7 @@ func TestReadAgainWhileHeld(t *testing.T) {
 			if err == nil {
 				t.Fatal("nothing is held")
 			}
-			if now := s.sources[0].live.good; now == old || now.stale {
+			if current := s.sources[0].live.good; current == old || current.stale {
 				t.Error("the version was not read again")
 			}
 			if got, failed := answersOf(t, set); !slices.Equal(got, want) || failed > 0 {

@@ -119,8 +119,8 @@ func benchmarkRecipientKeys(b *testing.B, v *blocklist.View, without []sender.Ad
 	const chunk = 1 << 12
 	best := [3]time.Duration{time.Hour, time.Hour, time.Hour}
 	for rounds := 0; b.Loop(); rounds++ {
-		at := rounds * chunk % len(with)
-		for i, recipients := range [][]sender.Address{without[at:][:chunk], with[at:][:chunk]} {
+		pos := rounds * chunk % len(with)
+		for i, recipients := range [][]sender.Address{without[pos:][:chunk], with[pos:][:chunk]} {
 			began := time.Now()
 			for _, a := range recipients {
 				if keys, err := v.RecipientKeys(a); err != nil || len(keys) != i {
@@ -130,8 +130,8 @@ func benchmarkRecipientKeys(b *testing.B, v *blocklist.View, without []sender.Ad
 			best[i] = min(best[i], time.Since(began))
 		}
 		began := time.Now()
-		for i, a := range without[at:][:chunk] {
-			key := [1]string{with[at+i].String()}
+		for i, a := range without[pos:][:chunk] {
+			key := [1]string{with[pos+i].String()}
 			if found, err := v.Find(verdict.Envelope, a, blocklist.FindOptions{For: key[:]}); err != nil || !found.IsZero() {
 				b.Fatal(found, err)
 			}

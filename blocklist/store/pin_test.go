@@ -217,7 +217,7 @@ func TestPinOfAnotherProgram(t *testing.T) {
 	replace(t, path, "b.example\n")
 	set, _ := rescan(t, s)
 	wantServed(t, set, "a.example", true, true)
-	if now := s.sources[0].live.good; now == old || now.stale {
+	if current := s.sources[0].live.good; current == old || current.stale {
 		t.Error("the pinned version was not read again")
 	}
 }

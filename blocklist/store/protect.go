@@ -77,11 +77,11 @@ func (p *Protected) covered(kind sender.Kind, key string) (name string, entirely
 		domain = key[len("*."):]
 	}
 	// The name may be the last labels of the domain.
-	for at := len(domain) - 1; at >= -1 && len(domain)-at-1 <= p.longest; at-- {
-		if at >= 0 && domain[at] != '.' {
+	for pos := len(domain) - 1; pos >= -1 && len(domain)-pos-1 <= p.longest; pos-- {
+		if pos >= 0 && domain[pos] != '.' {
 			continue
 		}
-		if last := domain[at+1:]; p.marks.has(last) && p.below[last] {
+		if last := domain[pos+1:]; p.marks.has(last) && p.below[last] {
 			return last, false
 		}
 	}

@@ -188,9 +188,9 @@ func TestSameAttributes(t *testing.T) {
 		"device": func(a *attributes) { a.Device++ }, "inode": func(a *attributes) { a.Inode++ }, "size": func(a *attributes) { a.Size++ },
 		"mtime": func(a *attributes) { a.Modified++ }, "ctime": func(a *attributes) { a.Change++ },
 	} {
-		now := was
-		change(&now.attributes)
-		if sameAttributes([]stamp{was}, []stamp{now}) {
+		current := was
+		change(&current.attributes)
+		if sameAttributes([]stamp{was}, []stamp{current}) {
 			t.Errorf("another %s is overlooked", name)
 		}
 	}

@@ -145,11 +145,11 @@ func forgeStamps(t *testing.T, c Config, path string) {
 	must(t, err)
 	var stored storedStamps
 	must(t, json.Unmarshal(text, &stored))
-	now, err := anyFile.statFiles([]string{path})
+	stamps, err := anyFile.statFiles([]string{path})
 	must(t, err)
-	now[0].Looked = time.Now().Add(time.Hour)
+	stamps[0].Looked = time.Now().Add(time.Hour)
 	digest := stored.Stamps[0].Digest
-	stored.Stamps = now
+	stored.Stamps = stamps
 	stored.Stamps[0].Digest = digest
 	text, err = json.Marshal(stored)
 	must(t, err)

@@ -24,7 +24,7 @@ func numberedLines(family string, lines int) string {
 
 // restarted opens a Store as a gate does at a start, over a list of so many lines
 // that was stored and has changed to so many since.
-func restarted(t *testing.T, stored, now int) (*Store, *logBuffer) {
+func restarted(t *testing.T, stored, current int) (*Store, *logBuffer) {
 	t.Helper()
 	path := write(t, inDir(t, "spam.txt"), numberedLines("old", stored))
 	c := stateful(t, blockList("spam", path))
@@ -34,7 +34,7 @@ func restarted(t *testing.T, stored, now int) (*Store, *logBuffer) {
 		err = first.Close()
 	}
 	must(t, err)
-	write(t, path, numberedLines("new", now))
+	write(t, path, numberedLines("new", current))
 	long := time.Now().Add(-time.Hour)
 	must(t, os.Chtimes(path, long, long))
 	log := &logBuffer{}
@@ -46,8 +46,8 @@ func restarted(t *testing.T, stored, now int) (*Store, *logBuffer) {
 // and a short one is read before.
 func TestStoredFirst(t *testing.T) {
 	for _, tt := range []struct {
-		stored, now int
-		first       string // what serves first
+		stored, present int
+		first           string // what serves first
 	}{
 		{longLines, longLines + 1, "old"},
 		{longLines, 10, "old"},
@@ -55,8 +55,8 @@ func TestStoredFirst(t *testing.T) {
 		{10, longLines - 1, "new"},
 		{longLines - 1, 10, "new"},
 	} {
-		t.Run(fmt.Sprintf("%d lines, then %d", tt.stored, tt.now), func(t *testing.T) {
-			s, log := restarted(t, tt.stored, tt.now)
+		t.Run(fmt.Sprintf("%d lines, then %d", tt.stored, tt.present), func(t *testing.T) {
+			s, log := restarted(t, tt.stored, tt.present)
 			for range 2 {
 				if a := listed(t, s.Set(), "x@"+tt.first+"0.example"); a != verdict.Reject {
 					t.Errorf("%s is %v", tt.first, a)

@@ -70,8 +70,8 @@ var emptyVersion = &version{index: blocklist.NewIndex(nil, nil, nil)}
 
 // nextUntil returns when the next entry expires; zero if none does.
 func (v *version) nextUntil() time.Time {
-	if at := v.index.Segment().NextUntil(); at != 0 {
-		return time.Unix(at, 0)
+	if offset := v.index.Segment().NextUntil(); offset != 0 {
+		return time.Unix(offset, 0)
 	}
 	return time.Time{}
 }

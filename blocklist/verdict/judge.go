@@ -155,8 +155,8 @@ func (r Recipient) LocalPart() string {
 
 // split returns what stands before and after the last "@".
 func split(path string) (local, domain string) {
-	if at := strings.LastIndexByte(path, '@'); at >= 0 {
-		return path[:at], path[at+1:]
+	if pos := strings.LastIndexByte(path, '@'); pos >= 0 {
+		return path[:pos], path[pos+1:]
 	}
 	return path, ""
 }

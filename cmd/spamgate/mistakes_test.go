@@ -134,18 +134,18 @@ func (m mistake) check(t *testing.T, dir string) {
 	if want := 2 * min(len(m.errors), 1); code != want {
 		t.Errorf("config check: exit code %d, want %d", code, want)
 	}
-	var said, warned []string
+	var lines, warned []string
 	for line := range strings.Lines(stderr) {
 		line = strings.TrimPrefix(strings.TrimSuffix(line, "\n"), "spamgate: ")
 		if text, ok := strings.CutPrefix(line, "warning: "); ok {
 			warned = append(warned, text)
 		} else if strings.HasPrefix(line, "config.toml:") {
-			said = append(said, line)
+			lines = append(lines, line)
 		} else if !strings.HasPrefix(line, "checking fetches nothing") {
 			t.Errorf("config check says %q", line)
 		}
 	}
-	compareComplaints(t, "errors", said, m.errors)
+	compareComplaints(t, "errors", lines, m.errors)
 	compareComplaints(t, "warnings", warned, m.warnings)
 	if code == 0 || strings.Contains(stderr, "checking fetches nothing") { // serve would listen, or fetch
 		return

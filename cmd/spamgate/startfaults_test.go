@@ -45,8 +45,8 @@ func TestStartFaults(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := startDir(t, test.config+"[next_hop]\naddr = \"maildir:mail\"\n")
-			if said, code := runIn(t, dir, "serve"); code != cli.ExitError || !strings.Contains(said, "spamgate: "+test.want+"\n") {
-				t.Errorf("exit code %d, got %q, want %q", code, said, test.want)
+			if text, code := runIn(t, dir, "serve"); code != cli.ExitError || !strings.Contains(text, "spamgate: "+test.want+"\n") {
+				t.Errorf("exit code %d, got %q, want %q", code, text, test.want)
 			}
 		})
 	}

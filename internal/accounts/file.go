@@ -122,8 +122,8 @@ func parse(text []byte, into content) error {
 }
 
 // write replaces the file. The caller holds the lock of the directory.
-func (f *jsonFile[T, P]) write(now P) error {
-	text, err := encode(now)
+func (f *jsonFile[T, P]) write(current P) error {
+	text, err := encode(current)
 	if err != nil {
 		return err
 	}
@@ -131,11 +131,11 @@ func (f *jsonFile[T, P]) write(now P) error {
 }
 
 // encode returns a content as the file has it.
-func encode(now content) ([]byte, error) {
-	if err := now.check(); err != nil {
+func encode(content content) ([]byte, error) {
+	if err := content.check(); err != nil {
 		return nil, err
 	}
-	text, err := json.MarshalIndent(now, "", "\t")
+	text, err := json.MarshalIndent(content, "", "\t")
 	return append(text, '\n'), err
 }
 

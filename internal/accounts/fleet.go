@@ -70,18 +70,18 @@ func (e *RefusedError) Unwrap() error { return e.Err }
 func (s *Store) changeShared(what string, edit func(*accountsFile) error) error {
 	ctx := context.Background() // a Fleet has its own limits
 	return s.fleet.Retry(ctx, func() error {
-		return s.changeFile(edit, func(old, now *accountsFile) error {
-			if !now.keepsAdmin(old) {
+		return s.changeFile(edit, func(old, stored *accountsFile) error {
+			if !stored.keepsAdmin(old) {
 				return ErrNoAdmin
 			}
-			return s.publish(ctx, what, now)
+			return s.publish(ctx, what, stored)
 		})
 	})
 }
 
 // publish makes now the accounts of all gates. The caller holds the lock of the directory.
-func (s *Store) publish(ctx context.Context, what string, now *accountsFile) error {
-	text, err := encode(now)
+func (s *Store) publish(ctx context.Context, what string, stored *accountsFile) error {
+	text, err := encode(stored)
 	if err != nil {
 		return err
 	}
@@ -124,7 +124,7 @@ func (s *Store) endElsewhere(name string) error {
 // Replace implements fleet.AccountsFile. It refuses accounts without an admin in place of
 // some with one. A damaged file can be replaced.
 func (s *Store) Replace(content []byte, before func(old *os.File) error) error {
-	now, err := parseShared(content)
+	stored, err := parseShared(content)
 	if err != nil {
 		return err
 	}
@@ -133,7 +133,7 @@ func (s *Store) Replace(content []byte, before func(old *os.File) error) error {
 		return err
 	}
 	defer unlock()
-	if old, err := s.accounts.read(); err == nil && !now.keepsAdmin(old) {
+	if old, err := s.accounts.read(); err == nil && !stored.keepsAdmin(old) {
 		return ErrNoAdmin
 	}
 	old, err := s.openAccounts()
@@ -182,20 +182,20 @@ func (s *Store) Merge(own, fleets []byte) (merged []byte, added int, err error) 
 	if err != nil {
 		return nil, 0, err
 	}
-	now := other.clone()
+	stored := other.clone()
 	for _, u := range mine.Users {
 		if !other.has(u.Name) {
-			now.Users = append(now.Users, u)
+			stored.Users = append(stored.Users, u)
 			added++
 		}
 	}
 	for _, t := range mine.Tokens {
 		if !other.has(t.Name) && other.byDigest[t.Digest] == nil {
-			now.Tokens = append(now.Tokens, t)
+			stored.Tokens = append(stored.Tokens, t)
 			added++
 		}
 	}
-	merged, err = encode(now)
+	merged, err = encode(stored)
 	return merged, added, err
 }
 
@@ -203,17 +203,17 @@ func (s *Store) Merge(own, fleets []byte) (merged []byte, added int, err error) 
 // that a hostile content costs little memory.
 func parseShared(text []byte) (*accountsFile, error) {
 	const objects = 1 + maxAccounts
-	now := new(accountsFile)
+	stored := new(accountsFile)
 	switch {
 	case len(text) > MaxShared:
 		return nil, fmt.Errorf("accounts of %d bytes, more than %d", len(text), MaxShared)
 	case bytes.Count(text, []byte("{")) > objects:
 		return nil, fmt.Errorf("more than %d accounts", maxAccounts)
 	}
-	if err := parse(text, now); err != nil {
+	if err := parse(text, stored); err != nil {
 		return nil, fmt.Errorf("these accounts are damaged: %w", err)
 	}
-	return now, nil
+	return stored, nil
 }
 
 // keepsAdmin reports whether there is a user who is an admin for all domains, if there was one

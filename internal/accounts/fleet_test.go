@@ -58,7 +58,7 @@ func (m *member) join(s *fleettest.Server) *member {
 	m.t.Helper()
 	must(m.t, m.Prepare())
 	dir := m.tree.Dir()
-	one, err := fleet.Open(fleet.Options{
+	member, err := fleet.Open(fleet.Options{
 		Name: m.name, Servers: []string{s.URL()}, StateDir: filepath.Dir(dir), Accounts: m.Store,
 		Lists: []fleet.List{{Name: fleet.AccountsList, Kind: fleet.Accounts, Path: Path(dir), MaxBytes: MaxShared}},
 		StateChanged: func(key string, _ json.RawMessage) error {
@@ -68,8 +68,8 @@ func (m *member) join(s *fleettest.Server) *member {
 		},
 	})
 	must(m.t, err)
-	m.t.Cleanup(one.Close)
-	m.m = one
+	m.t.Cleanup(member.Close)
+	m.m = member
 	return m
 }
 
@@ -240,8 +240,8 @@ func TestFirstJoin(t *testing.T) {
 			all, err := a.List()
 			must(t, err)
 			var names []string
-			for _, one := range all {
-				names = append(names, one.Name)
+			for _, account := range all {
+				names = append(names, account.Name)
 			}
 			if got := strings.Join(names, " "); got != c.want {
 				t.Errorf("there are %s, want %s", got, c.want)
@@ -260,7 +260,7 @@ func TestReplace(t *testing.T) {
 	must(t, s.AddUser("ann", password, Admin, nil))
 	good, err := os.ReadFile(Path(s.tree.Dir()))
 	must(t, err)
-	replaced := func(old, now string) string { return strings.Replace(string(good), old, now, 1) }
+	replaced := func(old, current string) string { return strings.Replace(string(good), old, current, 1) }
 	moved := errors.New("moved")
 	for _, c := range []struct {
 		name, content string
@@ -284,7 +284,7 @@ func TestReplace(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", c.name, err)
 		}
-		if now, err := os.ReadFile(Path(s.tree.Dir())); err != nil || !bytes.Equal(now, good) {
+		if current, err := os.ReadFile(Path(s.tree.Dir())); err != nil || !bytes.Equal(current, good) {
 			t.Fatalf("%s: the file has changed: %v", c.name, err)
 		}
 	}

@@ -35,14 +35,14 @@ func (c *clock) move(d time.Duration) {
 }
 
 // stores returns two Stores of a new directory, as two processes have them.
-func stores(t testing.TB) (one, other *Store, c *clock) {
+func stores(t testing.TB) (store, other *Store, c *clock) {
 	t.Helper()
 	c = newClock()
 	dir := filepath.Join(t.TempDir(), "console")
-	one, other = open(dir, cheap, c.now), open(dir, cheap, c.now)
-	t.Cleanup(one.Close)
+	store, other = open(dir, cheap, c.now), open(dir, cheap, c.now)
+	t.Cleanup(store.Close)
 	t.Cleanup(other.Close)
-	return one, other, c
+	return store, other, c
 }
 
 func must(t testing.TB, err error) {

@@ -12,11 +12,11 @@ import (
 // try makes an attempt that fails, and returns how long to wait; 0 if it was allowed.
 func try(t *testing.T, l *limits, name, address string, known bool) time.Duration {
 	t.Helper()
-	at := place{}
+	pos := place{}
 	if known {
-		at = place{Name: name, Network: network(address)}
+		pos = place{Name: name, Network: network(address)}
 	}
-	_, err := l.begin(name, network(address), at)
+	_, err := l.begin(name, network(address), pos)
 	var limited *LimitedError
 	if errors.As(err, &limited) {
 		return limited.Wait
@@ -176,11 +176,11 @@ func TestLimitsMemory(t *testing.T) {
 	most := 0
 	for i := range 100_000 {
 		clock.move(100 * time.Millisecond)
-		name, network, at := fmt.Sprintf("name%d", i), fmt.Sprintf("address%d", i), place{}
+		name, network, pos := fmt.Sprintf("name%d", i), fmt.Sprintf("address%d", i), place{}
 		if i%2 == 0 {
-			at = place{Name: name, Network: network}
+			pos = place{Name: name, Network: network}
 		}
-		_, _ = l.begin(name, network, at)
+		_, _ = l.begin(name, network, pos)
 		most = max(most, len(l.buckets))
 	}
 	if most > 1000 {

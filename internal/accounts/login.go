@@ -170,23 +170,23 @@ func (s *Store) editSessions(edit func(*sessionsFile)) error {
 	if err != nil {
 		return err
 	}
-	now := old.clone()
-	now.prune(accounts, s.now())
-	edit(now)
-	return s.sessions.write(now)
+	stored := old.clone()
+	stored.prune(accounts, s.now())
+	edit(stored)
+	return s.sessions.write(stored)
 }
 
 // Session returns the user of a cookie, and notes that the session is in use. The error is
 // ErrNoSession, or about the files.
 func (s *Store) Session(cookie string) (Account, Session, error) {
-	a, one, err := s.session(cookie)
+	a, session, err := s.session(cookie)
 	if err != nil {
 		return Account{}, Session{}, err
 	}
-	if now := s.now(); now.Sub(one.Seen) >= seenStep {
-		s.see(one.Digest, now)
+	if now := s.now(); now.Sub(session.Seen) >= seenStep {
+		s.see(session.Digest, now)
 	}
-	return a, one.shown(), nil
+	return a, session.shown(), nil
 }
 
 // Alive reports whether the session of a cookie has not ended. A page that asks by itself
@@ -210,11 +210,11 @@ func (s *Store) session(cookie string) (Account, *session, error) {
 	if err != nil {
 		return Account{}, nil, err
 	}
-	one := sessions.byDigest[sum]
-	if one == nil || !one.counts(accounts, s.now()) {
+	single := sessions.byDigest[sum]
+	if single == nil || !single.counts(accounts, s.now()) {
 		return Account{}, nil, ErrNoSession
 	}
-	return accounts.byName[one.Name].account(), one, nil
+	return accounts.byName[single.Name].account(), single, nil
 }
 
 // see notes that a session is in use, unless somebody is changing the files: a later
@@ -244,13 +244,13 @@ func (s *Store) End(cookie string) error {
 	if !ok {
 		return nil
 	}
-	_, err := s.endSessions(func(one *session) bool { return one.Digest == sum })
+	_, err := s.endSessions(func(single *session) bool { return single.Digest == sum })
 	return err
 }
 
 // EndID ends the session of a name that has an ID.
 func (s *Store) EndID(name, id string) error {
-	n, err := s.endSessions(func(one *session) bool { return one.Name == name && one.shown().ID == id })
+	n, err := s.endSessions(func(single *session) bool { return single.Name == name && single.shown().ID == id })
 	if err == nil && n == 0 {
 		err = ErrNoSession
 	}
@@ -270,8 +270,8 @@ func (s *Store) EndAll(name string, except ...string) (int, error) {
 
 // EndHere is EndAll for the sessions on this gate.
 func (s *Store) EndHere(name string, except ...string) (int, error) {
-	return s.endSessions(func(one *session) bool {
-		return one.Name == name && !slices.Contains(except, one.shown().ID)
+	return s.endSessions(func(single *session) bool {
+		return single.Name == name && !slices.Contains(except, single.shown().ID)
 	})
 }
 
@@ -281,12 +281,12 @@ func (s *Store) endSessions(which func(*session) bool) (n int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	if !slices.ContainsFunc(sessions.Sessions, func(one session) bool { return which(&one) }) {
+	if !slices.ContainsFunc(sessions.Sessions, func(single session) bool { return which(&single) }) {
 		return 0, nil
 	}
 	err = s.changeSessions(func(f *sessionsFile) {
-		f.Sessions = slices.DeleteFunc(f.Sessions, func(one session) bool {
-			if which(&one) {
+		f.Sessions = slices.DeleteFunc(f.Sessions, func(single session) bool {
+			if which(&single) {
 				n++
 				return true
 			}
@@ -308,9 +308,9 @@ func (s *Store) Sessions(name string) ([]Session, error) {
 	}
 	all, now := []Session{}, s.now()
 	for i := range sessions.Sessions {
-		one := &sessions.Sessions[i]
-		if one.counts(accounts, now) && (name == "" || one.Name == name) {
-			all = append(all, one.shown())
+		session := &sessions.Sessions[i]
+		if session.counts(accounts, now) && (name == "" || session.Name == name) {
+			all = append(all, session.shown())
 		}
 	}
 	slices.SortFunc(all, func(a, b Session) int { return b.Began.Compare(a.Began) })

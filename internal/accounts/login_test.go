@@ -66,8 +66,8 @@ func TestSessionEnds(t *testing.T) {
 			return err
 		},
 		"EndID": func(s *Store, _ *clock, cookie string) error {
-			_, one, err := s.Session(cookie)
-			return errors.Join(err, s.EndID("ann", one.ID))
+			_, session, err := s.Session(cookie)
+			return errors.Join(err, s.EndID("ann", session.ID))
 		},
 		"clock set back": func(_ *Store, c *clock, _ string) error { c.move(-48 * time.Hour); return nil },
 	} {
@@ -130,11 +130,11 @@ func TestChangePassword(t *testing.T) {
 func TestEndOthers(t *testing.T) {
 	s, _, _ := stores(t)
 	must(t, s.AddUser("ann", password, Editor, nil))
-	one, two := login(t, s, "ann"), login(t, s, "ann")
-	_, present, err := s.Session(one)
+	item, two := login(t, s, "ann"), login(t, s, "ann")
+	_, present, err := s.Session(item)
 	must(t, err)
-	if n, err := s.EndAll("ann", present.ID); n != 1 || err != nil || !s.Alive(one) || s.Alive(two) {
-		t.Errorf("%d ended, %v; %v, %v", n, err, s.Alive(one), s.Alive(two))
+	if n, err := s.EndAll("ann", present.ID); n != 1 || err != nil || !s.Alive(item) || s.Alive(two) {
+		t.Errorf("%d ended, %v; %v, %v", n, err, s.Alive(item), s.Alive(two))
 	}
 }
 
@@ -190,34 +190,34 @@ func TestSeenStep(t *testing.T) {
 
 // Too many sessions end those that have been idle longest.
 func TestManySessions(t *testing.T) {
-	now := newClock()
+	clock := newClock()
 	a := &accountsFile{}
 	f := &sessionsFile{}
 	for i := range maxSessions + 100 {
-		now.move(time.Second)
-		f.add(session{Digest: sumOf(newSecret()), Name: string(rune('a' + i%200)), Began: now.now(), Seen: now.now()})
+		clock.move(time.Second)
+		f.add(session{Digest: sumOf(newSecret()), Name: string(rune('a' + i%200)), Began: clock.now(), Seen: clock.now()})
 	}
 	if len(f.Sessions) > maxSessions {
 		t.Errorf("%d sessions", len(f.Sessions))
 	}
 	for range 100 {
-		now.move(time.Second)
-		f.add(session{Digest: sumOf(newSecret()), Name: "busy", Began: now.now(), Seen: now.now()})
+		clock.move(time.Second)
+		f.add(session{Digest: sumOf(newSecret()), Name: "busy", Began: clock.now(), Seen: clock.now()})
 	}
 	if n := f.count("busy"); n != maxSessionsOf {
 		t.Errorf("%d sessions of one user", n)
 	}
 	must(t, f.check())
 	for i := range 20 {
-		now.move(time.Second)
-		f.remember(place{Name: "ann", Network: string(rune('a' + i)), Last: now.now()})
-		f.remember(place{Name: "ann", Browser: string(rune('a' + i)), Last: now.now()})
+		clock.move(time.Second)
+		f.remember(place{Name: "ann", Network: string(rune('a' + i)), Last: clock.now()})
+		f.remember(place{Name: "ann", Browser: string(rune('a' + i)), Last: clock.now()})
 	}
 	if len(f.Places) != 2*maxPlaces || f.has(place{Name: "ann", Network: "a"}) ||
 		!f.has(place{Name: "ann", Network: "t"}) || !f.has(place{Name: "ann", Browser: "t"}) {
 		t.Errorf("places: %v", f.Places)
 	}
-	f.prune(a, now.now())
+	f.prune(a, clock.now())
 	if len(f.Sessions)+len(f.Places) != 0 {
 		t.Error("users who are gone left something")
 	}
@@ -245,14 +245,14 @@ func TestSessions(t *testing.T) {
 
 // Many at once read, log in and change passwords.
 func TestConcurrent(t *testing.T) {
-	one, other, _ := stores(t)
+	store, other, _ := stores(t)
 	for _, name := range []string{"ann", "bob"} {
-		must(t, one.AddUser(name, password, Editor, nil))
+		must(t, store.AddUser(name, password, Editor, nil))
 	}
-	cookie := login(t, one, "bob")
+	cookie := login(t, store, "bob")
 	var running sync.WaitGroup
 	for i := range 4 {
-		s := []*Store{one, other}[i%2]
+		s := []*Store{store, other}[i%2]
 		running.Go(func() {
 			for range 5 {
 				if _, _, err := s.Session(cookie); err != nil {

@@ -109,12 +109,12 @@ func TestKilled(t *testing.T) {
 	for range rounds {
 		s, _, _ := stores(t)
 		const own = 5
-		one, other := start(t, "a", s.tree.Dir()), start(t, "b", s.tree.Dir())
+		process, other := start(t, "a", s.tree.Dir()), start(t, "b", s.tree.Dir())
 		for i := range own {
 			must(t, s.AddUser("c"+strconv.Itoa(i), "", Viewer, nil))
 		}
-		one.wait(t, 5)
-		one.kill()
+		process.wait(t, 5)
+		process.kill()
 		other.wait(t, 10)
 		other.kill()
 		all, err := s.List()
@@ -123,7 +123,7 @@ func TestKilled(t *testing.T) {
 		for _, a := range all {
 			got[a.Name[:1]]++
 		}
-		for prefix, n := range map[string]int{"a": one.added, "b": other.added} {
+		for prefix, n := range map[string]int{"a": process.added, "b": other.added} {
 			if got[prefix] < n || got[prefix] > n+1 {
 				t.Errorf("%d users of %s, which had added %d", got[prefix], prefix, n)
 			}

@@ -146,11 +146,11 @@ func (f *sessionsFile) endIdle(name string) {
 }
 
 // remember notes a login, and forgets the oldest place of its kind beyond maxPlaces.
-func (f *sessionsFile) remember(now place) {
-	f.Places = slices.DeleteFunc(f.Places, now.same)
+func (f *sessionsFile) remember(place place) {
+	f.Places = slices.DeleteFunc(f.Places, place.same)
 	oldest, n := -1, 0
 	for i, p := range f.Places {
-		if p.Name != now.Name || (p.Browser == "") != (now.Browser == "") {
+		if p.Name != place.Name || (p.Browser == "") != (place.Browser == "") {
 			continue
 		}
 		if n++; oldest < 0 || p.Last.Before(f.Places[oldest].Last) {
@@ -160,7 +160,7 @@ func (f *sessionsFile) remember(now place) {
 	if n >= maxPlaces {
 		f.Places = slices.Delete(f.Places, oldest, oldest+1)
 	}
-	f.Places = append(f.Places, now)
+	f.Places = append(f.Places, place)
 }
 
 // prune removes sessions that have ended, and what belongs to users who are gone.

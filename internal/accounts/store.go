@@ -86,11 +86,11 @@ func (s *Store) change(what string, edit func(*accountsFile) error) error {
 	if s.shared() {
 		return s.changeShared(what, edit)
 	}
-	return s.changeFile(edit, func(_, now *accountsFile) error { return s.accounts.write(now) })
+	return s.changeFile(edit, func(_, stored *accountsFile) error { return s.accounts.write(stored) })
 }
 
 // changeFile makes a change, which write writes, while nobody else changes the accounts.
-func (s *Store) changeFile(edit func(*accountsFile) error, write func(old, now *accountsFile) error) error {
+func (s *Store) changeFile(edit func(*accountsFile) error, write func(old, stored *accountsFile) error) error {
 	unlock, err := s.makeAndLock()
 	if err != nil {
 		return err
@@ -100,12 +100,12 @@ func (s *Store) changeFile(edit func(*accountsFile) error, write func(old, now *
 	if err != nil {
 		return err
 	}
-	now := old.clone()
-	if err := edit(now); err != nil {
+	stored := old.clone()
+	if err := edit(stored); err != nil {
 		return err
 	}
 	_ = s.tree.RemoveStale(".", temporary, time.Hour) // of killed processes
-	return write(old, now)
+	return write(old, stored)
 }
 
 // makeAndLock is lock for a directory that may be missing.

@@ -142,7 +142,7 @@ func TestDamaged(t *testing.T) {
 				wantErr(t, "user", err, ErrDamaged)
 				wantErr(t, "add", s.AddUser("eve", password, Admin, nil), ErrDamaged)
 			}
-			if now, err := os.ReadFile(path); err != nil || string(now) != damaged {
+			if current, err := os.ReadFile(path); err != nil || string(current) != damaged {
 				t.Errorf("the damaged file was replaced: %v", err)
 			}
 			must(t, os.WriteFile(path, text, 0o600))
@@ -223,12 +223,12 @@ func TestPasswords(t *testing.T) {
 
 // Random edits through two Stores leave what a plain map has.
 func TestAgainstMap(t *testing.T) {
-	one, other, _ := stores(t)
+	store, other, _ := stores(t)
 	model := map[string]string{}
 	random := rand.New(rand.NewPCG(1, 2))
 	names := []string{"a", "b", "c", "d", "e"}
 	for range 300 {
-		s := []*Store{one, other}[random.IntN(2)]
+		s := []*Store{store, other}[random.IntN(2)]
 		name, role := names[random.IntN(len(names))], Role(random.IntN(len(Roles)))
 		kind := model[name]
 		kind, _, _ = strings.Cut(kind, " ")

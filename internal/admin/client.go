@@ -185,12 +185,12 @@ func (e *Error) Unwrap() error {
 
 func errorIn(response *http.Response) error {
 	text, err := io.ReadAll(io.LimitReader(response.Body, maxBody))
-	var said wireError
+	var message wireError
 	if err == nil {
-		err = json.Unmarshal(text, &said)
+		err = json.Unmarshal(text, &message)
 	}
-	if err != nil || said.Error == "" {
-		said.Error = strings.TrimSpace(response.Status + ": " + string(text))
+	if err != nil || message.Error == "" {
+		message.Error = strings.TrimSpace(response.Status + ": " + string(text))
 	}
-	return &Error{response.StatusCode, said.Code, said.Error}
+	return &Error{response.StatusCode, message.Code, message.Error}
 }

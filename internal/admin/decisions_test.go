@@ -43,10 +43,10 @@ func keep(t *testing.T, all ...decisions.Decision) *decisions.Reader {
 // TestDecisions asks a history directly and over the socket: the answers are the same, also of
 // texts that nobody should write in JSON lines.
 func TestDecisions(t *testing.T) {
-	at := time.Now().UTC().Truncate(time.Second)
+	instant := time.Now().UTC().Truncate(time.Second)
 	row := func(id, sender, list string) decisions.Decision {
-		at = at.Add(time.Millisecond)
-		return decisions.Decision{ID: id, Time: at, Last: at, Event: "refused", Level: "INFO", Count: 1, Client: "192.0.2.1:25", Sender: sender,
+		instant = instant.Add(time.Millisecond)
+		return decisions.Decision{ID: id, Time: instant, Last: instant, Event: "refused", Level: "INFO", Count: 1, Client: "192.0.2.1:25", Sender: sender,
 			Recipients: []string{"ann@example.net"}, Action: "reject", List: list, Reason: "\n{\"end\":true}\u2028<b>", Duration: time.Millisecond,
 			Attrs: []decisions.Attr{{Key: "end", Value: "true"}}}
 	}
@@ -54,7 +54,7 @@ func TestDecisions(t *testing.T) {
 	c := listenHistory(t, r)
 	ctx := t.Context()
 	for _, q := range []decisions.Query{
-		{}, {Limit: 2}, {Sender: "a@a.example"}, {List: "two"}, {ID: "CCCCCCCCCCCC"}, {List: "three"}, {Since: at}, {Until: at}, {Address: "ann@example.net", Limit: 1},
+		{}, {Limit: 2}, {Sender: "a@a.example"}, {List: "two"}, {ID: "CCCCCCCCCCCC"}, {List: "three"}, {Since: instant}, {Until: instant}, {Address: "ann@example.net", Limit: 1},
 	} {
 		want, err := r.Find(ctx, q)
 		if err != nil {
@@ -70,12 +70,12 @@ func TestDecisions(t *testing.T) {
 		if err := c.Each(ctx, q, func(d decisions.Decision) error { each = append(each, d.ID); return nil }); err != nil || !reflect.DeepEqual(each, wantEach) {
 			t.Errorf("%+v: each %q, %v; want %q", q, each, err, wantEach)
 		}
-		ranked, err := r.Top(ctx, decisions.TopSenders, at.Add(-time.Hour), 5, q)
+		ranked, err := r.Top(ctx, decisions.TopSenders, instant.Add(-time.Hour), 5, q)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if q.Until.IsZero() { // Top takes since alone
-			if got, err := c.Top(ctx, decisions.TopSenders, at.Add(-time.Hour), 5, q); err != nil || len(got) != len(ranked) || len(got) > 0 && got[0].Count != ranked[0].Count {
+			if got, err := c.Top(ctx, decisions.TopSenders, instant.Add(-time.Hour), 5, q); err != nil || len(got) != len(ranked) || len(got) > 0 && got[0].Count != ranked[0].Count {
 				t.Errorf("%+v: top %+v, %v; want %+v", q, got, err, ranked)
 			}
 		}
@@ -87,7 +87,7 @@ func TestDecisions(t *testing.T) {
 	if rest, err := c.Find(ctx, decisions.Query{Before: page.Next}); err != nil || len(rest.Decisions) != 1 || rest.Decisions[0].ID != "AAAAAAAAAAAA" {
 		t.Errorf("%+v, %v", rest, err)
 	}
-	if totals, err := c.Totals(ctx, at.Add(-time.Hour), at.Add(time.Hour)); err != nil || len(totals) != 2 {
+	if totals, err := c.Totals(ctx, instant.Add(-time.Hour), instant.Add(time.Hour)); err != nil || len(totals) != 2 {
 		t.Errorf("%+v, %v", totals, err)
 	}
 	stop := errors.New("enough")

@@ -103,7 +103,7 @@ func TestEditErrors(t *testing.T) {
 			return err
 		}
 	}
-	for name, one := range map[string]struct {
+	for name, single := range map[string]struct {
 		do     func() error
 		want   error
 		status int
@@ -133,17 +133,17 @@ func TestEditErrors(t *testing.T) {
 		}, ErrRequest, 400},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := one.do()
-			said := new(Error)
-			if !errors.Is(err, one.want) || !errors.As(err, &said) || said.Status != one.status {
-				t.Errorf("%v (%+v), want %v and %d", err, said, one.want, one.status)
+			err := single.do()
+			failure := new(Error)
+			if !errors.Is(err, single.want) || !errors.As(err, &failure) || failure.Status != single.status {
+				t.Errorf("%v (%+v), want %v and %d", err, failure, single.want, single.status)
 			}
 		})
 	}
 	large := make([]managed.NewEntry, 1)
 	large[0].Reason = strings.Repeat("x", maxEntries)
-	said := new(Error)
-	if _, err := Call(ctx, c, OpAdd, AddRequest{Entries: large}, "blocked"); !errors.As(err, &said) || said.Status != http.StatusRequestEntityTooLarge {
+	failure := new(Error)
+	if _, err := Call(ctx, c, OpAdd, AddRequest{Entries: large}, "blocked"); !errors.As(err, &failure) || failure.Status != http.StatusRequestEntityTooLarge {
 		t.Errorf("a large request: %v", err)
 	}
 }

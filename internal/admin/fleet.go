@@ -181,7 +181,7 @@ func (f *UnusedFleet) Answered() string { return joined(f.Gates) }
 
 // Lacks says of which gates the matches are not known, in words; "" if those of all are.
 func (f *UnusedFleet) Lacks() string {
-	var errs, recent, said []string
+	var errs, recent, lines []string
 	for _, name := range slices.Sorted(maps.Keys(f.Errors)) {
 		errs = append(errs, fmt.Sprintf("%s could not answer (%s)", name, f.Errors[name]))
 	}
@@ -189,14 +189,14 @@ func (f *UnusedFleet) Lacks() string {
 		recent = append(recent, fmt.Sprintf("%s knows its matches only since %s", name, f.Recent[name]))
 	}
 	if len(f.Missing) > 0 {
-		said = append(said, "no answer from "+joined(f.Missing))
+		lines = append(lines, "no answer from "+joined(f.Missing))
 	}
 	for _, some := range [][]string{errs, recent} {
 		if len(some) > 0 {
-			said = append(said, joined(some))
+			lines = append(lines, joined(some))
 		}
 	}
-	return strings.Join(said, "; ")
+	return strings.Join(lines, "; ")
 }
 
 // maxNamed is how many gates a text names.

@@ -123,11 +123,11 @@ func Probes(ready func() (warnings []string, err error)) http.Handler {
 			say(w, http.StatusServiceUnavailable, "not ready: "+text.Printable(err.Error()))
 			return
 		}
-		said := "ready"
+		message := "ready"
 		for _, warning := range warnings {
-			said += "\nwarning: " + text.Printable(warning)
+			message += "\nwarning: " + text.Printable(warning)
 		}
-		say(w, http.StatusOK, said)
+		say(w, http.StatusOK, message)
 	})
 	return mux
 }

@@ -151,13 +151,13 @@ func TestBadRequests(t *testing.T) {
 		}
 		response := raw(t, c, r)
 		body, _ := io.ReadAll(response.Body)
-		var said wireError
-		if err := json.Unmarshal(body, &said); err != nil {
+		var text wireError
+		if err := json.Unmarshal(body, &text); err != nil {
 			t.Errorf("%s %s: %q is no JSON: %v", test.method, test.path, body, err)
 			continue
 		}
-		if response.StatusCode != test.status || !strings.Contains(said.Error, test.want) {
-			t.Errorf("%s %s: %d %q, want %d with %q", test.method, test.path, response.StatusCode, said.Error, test.status, test.want)
+		if response.StatusCode != test.status || !strings.Contains(text.Error, test.want) {
+			t.Errorf("%s %s: %d %q, want %d with %q", test.method, test.path, response.StatusCode, text.Error, test.status, test.want)
 		}
 		if allow := response.Header.Get("Allow"); (allow != "") != (test.status == 405) {
 			t.Errorf("%s %s: Allow: %q", test.method, test.path, allow)

@@ -19,7 +19,7 @@ import (
 // Discard, which removes a file that did not get there.
 type File struct {
 	*os.File
-	at           placer
+	placer       placer
 	dir, pattern string
 	name         string // the temporary one; "" if it has none (Linux), or no longer
 }
@@ -60,7 +60,7 @@ func Create(dir, pattern string, mode fs.FileMode) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &File{File: file, at: byPath{}, dir: dir, pattern: pattern, name: name}, nil
+	return &File{File: file, placer: byPath{}, dir: dir, pattern: pattern, name: name}, nil
 }
 
 func temporaryName(pattern string) string {
@@ -95,7 +95,7 @@ func (f *File) Commit(name string) error {
 func (f *File) Place(name string) error {
 	if f.name == "" {
 		temporary := path.Join(f.dir, temporaryName(f.pattern))
-		if err := f.at.linkFile(f.File, temporary); err != nil {
+		if err := f.placer.linkFile(f.File, temporary); err != nil {
 			return err
 		}
 		f.name = temporary
@@ -103,7 +103,7 @@ func (f *File) Place(name string) error {
 	if err := f.Close(); err != nil {
 		return err
 	}
-	if err := f.at.rename(f.name, name); err != nil {
+	if err := f.placer.rename(f.name, name); err != nil {
 		return err
 	}
 	f.name = ""
@@ -114,20 +114,20 @@ func (f *File) Place(name string) error {
 // [fs.ErrExist]. The file stays open.
 func (f *File) PlaceNew(name string) error {
 	if f.name == "" {
-		return f.at.linkFile(f.File, name)
+		return f.placer.linkFile(f.File, name)
 	}
-	return f.at.linkName(f.name, name)
+	return f.placer.linkName(f.name, name)
 }
 
 // SyncPlace syncs the directory of a file that was moved to name.
-func (f *File) SyncPlace(name string) error { return f.at.sync(path.Dir(name)) }
+func (f *File) SyncPlace(name string) error { return f.placer.sync(path.Dir(name)) }
 
 // Discard closes the file, and removes its temporary name. If that fails,
 // [RemoveStale] removes it later.
 func (f *File) Discard() {
 	_ = f.Close()
 	if f.name != "" {
-		_ = f.at.remove(f.name)
+		_ = f.placer.remove(f.name)
 	}
 }
 

@@ -26,7 +26,7 @@ var creators = map[string]func(dir, pattern string, mode fs.FileMode) (*File, er
 func byPathIn(dir string) func(*File, error) (*File, error) {
 	return func(f *File, err error) (*File, error) {
 		if err == nil {
-			f.at = named{f.at.(inTree)}
+			f.placer = named{f.placer.(inTree)}
 		}
 		return f, err
 	}

@@ -63,7 +63,7 @@ func GiveAway(path string) error {
 
 // GiveAway is [GiveAway] for a file that is not in its place yet. In a [Tree] the
 // owner of the Tree gets it.
-func (f *File) GiveAway() error { return giveAway(f.at.ownerDir(f.dir), f.Chown) }
+func (f *File) GiveAway() error { return giveAway(f.placer.ownerDir(f.dir), f.Chown) }
 
 func giveAway(dir string, chown func(user, group int) error) error {
 	if os.Geteuid() != 0 {

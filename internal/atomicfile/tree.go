@@ -191,8 +191,8 @@ func openDir(root *os.Root, name string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	now, err := d.Stat()
-	if err == nil && !os.SameFile(info, now) {
+	current, err := d.Stat()
+	if err == nil && !os.SameFile(info, current) {
 		err = errReplaced
 	}
 	if err != nil {

@@ -75,11 +75,11 @@ func TestTreeTraps(t *testing.T) {
 				os.WriteFile(filepath.Join(dir, "dir", "precious"), nil, 0o600), plant(outside, filepath.Join(dir, "trap"))); err != nil {
 				t.Fatal(err)
 			}
-			at := "trap"
+			place := "trap"
 			if kind == "way out" {
-				at = "../outside"
+				place = "../outside"
 			}
-			if err := operation(In(dir), at); err == nil {
+			if err := operation(In(dir), place); err == nil {
 				t.Errorf("%s over a %s: no error", name, kind)
 			} else if strings.HasPrefix(kind, "link") && !errors.Is(err, ErrLink) {
 				t.Errorf("%s over a %s: %v", name, kind, err)

@@ -12,7 +12,7 @@ import (
 // the like take names in the Tree.
 func (t Tree) Create(dir, pattern string, mode fs.FileMode) (*File, error) {
 	name := path.Join(dir, temporaryName(pattern))
-	f := &File{at: inTree{t}, dir: dir, pattern: pattern, name: name}
+	f := &File{placer: inTree{t}, dir: dir, pattern: pattern, name: name}
 	return f, t.do("create", func(root *os.Root) (err error) {
 		f.File, err = root.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, mode)
 		return err

@@ -25,12 +25,12 @@ func CreateUnnamed(dir, pattern string, mode fs.FileMode) (*File, error) {
 		file.Close()
 		return Create(dir, pattern, mode)
 	}
-	return &File{File: file, at: byPath{}, dir: dir, pattern: pattern}, nil
+	return &File{File: file, placer: byPath{}, dir: dir, pattern: pattern}, nil
 }
 
 // CreateUnnamed is the function [CreateUnnamed] for a directory of the Tree.
 func (t Tree) CreateUnnamed(dir, pattern string, mode fs.FileMode) (*File, error) {
-	f := &File{at: inTree{t}, dir: dir, pattern: pattern}
+	f := &File{placer: inTree{t}, dir: dir, pattern: pattern}
 	err := t.do("create", func(root *os.Root) error {
 		d, err := openDir(root, dir)
 		if err != nil {
@@ -65,11 +65,11 @@ func descriptor(file *os.File) string { return fmt.Sprintf("/proc/self/fd/%d", f
 
 // linkAt names an unnamed file: in an open directory, or, if dir is nil, by a path.
 func linkAt(file, dir *os.File, name string) error {
-	at := unix.AT_FDCWD
+	pos := unix.AT_FDCWD
 	if dir != nil {
-		at = int(dir.Fd())
+		pos = int(dir.Fd())
 	}
-	if err := unix.Linkat(unix.AT_FDCWD, descriptor(file), at, name, unix.AT_SYMLINK_FOLLOW); err != nil {
+	if err := unix.Linkat(unix.AT_FDCWD, descriptor(file), pos, name, unix.AT_SYMLINK_FOLLOW); err != nil {
 		return &fs.PathError{Op: "link", Path: name, Err: err}
 	}
 	return nil

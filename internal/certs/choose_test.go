@@ -73,7 +73,7 @@ func TestChoice(t *testing.T) {
 	}
 	serial := int64(0)
 	number := func() time.Time { serial++; return time.Unix(noon.AddDate(1, 0, 0).Unix()+serial, 0) }
-	at := func(i int64) int64 { return noon.AddDate(1, 0, 0).Unix() + i }
+	locate := func(i int64) int64 { return noon.AddDate(1, 0, 0).Unix() + i }
 	// Serial numbers 1 to 4 after at(0).
 	both, bothRSA := newPair(t, "mx.example.com", number()), newPairOf(t, key, "mx.example.com", number())
 	wild, other := newPair(t, "*.example.org", number()), newPairOf(t, key, "mail.example.net", number())
@@ -99,20 +99,20 @@ func TestChoice(t *testing.T) {
 		{"a name that has no such certificate: the first of the kind", "smtp.example.org", rsaOnly, 2},
 		{"the other way round", "mail.example.net", ecdsaOnly, 1},
 	} {
-		if got := served(t, r, c.name, c.suites); got != at(c.want) {
-			t.Errorf("%s: certificate %d, want %d", c.what, got-at(0), c.want)
+		if got := served(t, r, c.name, c.suites); got != locate(c.want) {
+			t.Errorf("%s: certificate %d, want %d", c.what, got-locate(0), c.want)
 		}
 	}
 
 	// A single one is for all, as a client that insists on the other kind finds out.
 	r, _, _ = several(t, Options{}, both)
 	for _, name := range []string{"mx.example.com", "", "unknown.example"} {
-		if got := served(t, r, name, nil); got != at(1) {
-			t.Errorf("%q got certificate %d of one", name, got-at(0))
+		if got := served(t, r, name, nil); got != locate(1) {
+			t.Errorf("%q got certificate %d of one", name, got-locate(0))
 		}
 	}
 	if got := served(t, r, "mx.example.com", rsaOnly); got != -1 {
-		t.Errorf("an ECDSA certificate, number %d, for a client that knows RSA", got-at(0))
+		t.Errorf("an ECDSA certificate, number %d, for a client that knows RSA", got-locate(0))
 	}
 }
 
@@ -120,8 +120,8 @@ func TestChoice(t *testing.T) {
 // others follow their files.
 func TestSeveral(t *testing.T) {
 	var log logBuffer
-	one, two := newPair(t, oldName, nextYear), newPair(t, "two.example.com", noon.Add(time.Hour))
-	r, f, looked := several(t, Options{PollInterval: time.Millisecond, Logger: log.logger()}, one, two)
+	testPair, two := newPair(t, oldName, nextYear), newPair(t, "two.example.com", noon.Add(time.Hour))
+	r, f, looked := several(t, Options{PollInterval: time.Millisecond, Logger: log.logger()}, testPair, two)
 	if all := r.Certificates(); len(all) != 2 || all[0].File != f[0].cert || all[0].Expiry != "" || all[1].Names[0] != "two.example.com" || !strings.Contains(all[1].Expiry, "expires at") {
 		t.Errorf("%+v", all)
 	}

@@ -44,13 +44,13 @@ func TestExpiryComes(t *testing.T) {
 		watcher: dirwatch.New(discard, "certificates", false),
 	}
 	for _, step := range []struct {
-		at    time.Time
-		lines int
+		instant time.Time
+		lines   int
 	}{{noon, 0}, {nextYear.Add(-time.Hour), 1}, {nextYear.Add(-time.Minute), 1}, {nextYear, 2}, {nextYear.Add(time.Hour), 2}} {
-		now = step.at
+		now = step.instant
 		r.lookAgain()
 		if lines := log.lines("WARN"); len(lines) != step.lines {
-			t.Errorf("%v: %q", step.at, lines)
+			t.Errorf("%v: %q", step.instant, lines)
 		}
 	}
 	f.write(t, newPair(t, newName, nextYear.AddDate(0, 0, 90)))

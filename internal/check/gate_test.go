@@ -291,7 +291,7 @@ func (m *sentMail) compare(t *testing.T, e *Engine, o outcome) string {
 // mailMaker makes random messages.
 type mailMaker struct{ *rand.Rand }
 
-func (d mailMaker) pick(of ...string) string { return of[d.IntN(len(of))] }
+func (d mailMaker) pick(names ...string) string { return names[d.IntN(len(names))] }
 
 // oneIn reports true once in n times.
 func (d mailMaker) oneIn(n int) bool { return d.IntN(n) == 0 }

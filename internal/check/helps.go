@@ -18,7 +18,7 @@ func (c *comparison) effect(ctx context.Context, d *decisions.Decision) (Effect,
 	if isHidden(d) {
 		return Effect{Why: "the history does not show the addresses of this mail"}, nil
 	}
-	was, would, err := c.compare(ctx, d)
+	was, judged, err := c.compare(ctx, d)
 	if err != nil {
 		return Effect{}, err
 	}
@@ -35,10 +35,10 @@ func (c *comparison) effect(ctx context.Context, d *decisions.Decision) (Effect,
 	e := Effect{Tagged: was.worst == verdict.Tag}
 	if i := setup.ListIndex(c.config, change.List); letsIn(c.config.Lists[i].Type == "allow", change) {
 		e.Already = was.worst == verdict.Accept
-		e.Helps, e.Why = k.helpsIn(change, was, would)
+		e.Helps, e.Why = k.helpsIn(change, was, judged)
 	} else {
-		e.Already = refuses(was.worst) && would.worst <= was.worst
-		e.Helps, e.Why = k.helpsOut(change, was, would)
+		e.Already = refuses(was.worst) && judged.worst <= was.worst
+		e.Helps, e.Why = k.helpsOut(change, was, judged)
 	}
 	return e, nil
 }
@@ -53,34 +53,34 @@ func letsIn(allow bool, c blocklist.Change) bool {
 }
 
 // helpsIn reports whether a change lets a message in, or takes its tag away, and says why.
-func (k *compared) helpsIn(c blocklist.Change, was, would *judgedMessage) (bool, string) {
+func (k *compared) helpsIn(c blocklist.Change, was, judged *judgedMessage) (bool, string) {
 	switch {
-	case refuses(would.worst):
-		return false, k.whyStill(c, would)
+	case refuses(judged.worst):
+		return false, k.whyStill(c, judged)
 	case was.worst == verdict.Accept:
 		return false, "the lists let this mail in already"
-	case would.worst == verdict.Tag && !refuses(was.worst):
-		return false, "it is delivered with a tag all the same: " + standing(would.decided.Verdict.Match)
-	case would.worst == verdict.Tag:
-		return true, "it is delivered with a tag: " + standing(would.decided.Verdict.Match)
-	case !would.headerSeen:
+	case judged.worst == verdict.Tag && !refuses(was.worst):
+		return false, "it is delivered with a tag all the same: " + standing(judged.decided.Verdict.Match)
+	case judged.worst == verdict.Tag:
+		return true, "it is delivered with a tag: " + standing(judged.decided.Verdict.Match)
+	case !judged.headerSeen:
 		return true, "the gate has not seen the header of this mail: a sender there may be listed, too"
 	}
 	return true, ""
 }
 
 // whyStill says why a message is refused in spite of a change.
-func (k *compared) whyStill(c blocklist.Change, would *judgedMessage) string {
-	f := would.decided
+func (k *compared) whyStill(c blocklist.Change, judged *judgedMessage) string {
+	f := judged.decided
 	m := f.Verdict.Match
-	if why := k.whyUnasked(c, would); why != "" {
+	if why := k.whyUnasked(c, judged); why != "" {
 		return why
 	}
 	own := matchOf(f.Verdict, c)
 	switch {
 	case c.Remove || c.Entry.Exception:
 		return fmt.Sprintf("%s is still refused: %s", describeSender(f), standing(m))
-	case own == nil && matches(would, c):
+	case own == nil && matches(judged, c):
 		return fmt.Sprintf("the entry lets in another sender of this mail, but %s is still refused: %s", describeSender(f), standing(m))
 	case own == nil:
 		return fmt.Sprintf("the entry does not match %s, and %s", describeSender(f), standing(m))
@@ -113,20 +113,20 @@ func (k *compared) whyUnasked(c blocklist.Change, m *judgedMessage) string {
 }
 
 // helpsOut reports whether a change stops a message, and says why.
-func (k *compared) helpsOut(c blocklist.Change, was, would *judgedMessage) (bool, string) {
-	if would.worst > was.worst {
-		if !refuses(would.worst) {
-			return true, fmt.Sprintf("it is not refused, but gets the action %s", would.worst)
+func (k *compared) helpsOut(c blocklist.Change, was, judged *judgedMessage) (bool, string) {
+	if judged.worst > was.worst {
+		if !refuses(judged.worst) {
+			return true, fmt.Sprintf("it is not refused, but gets the action %s", judged.worst)
 		}
 		return true, ""
 	}
-	if refuses(would.worst) {
+	if refuses(judged.worst) {
 		return false, "the lists refuse this mail already: " + standing(was.decided.Verdict.Match)
 	}
-	if why := k.whyUnasked(c, would); why != "" {
+	if why := k.whyUnasked(c, judged); why != "" {
 		return false, why
 	}
-	for _, g := range would.groups {
+	for _, g := range judged.groups {
 		for _, f := range append([]verdict.Finding{g.class.Envelope}, g.class.Header...) {
 			own := matchOf(f.Verdict, c)
 			switch {

@@ -24,20 +24,20 @@ func PastQuestions(all []decisions.Decision, senders, recipients int) (questions
 				}
 				address = parsed.String()
 			}
-			at := slices.IndexFunc(questions, func(q Question) bool { return q.Listener == d.Listener && q.Address == address })
-			if at < 0 {
+			pos := slices.IndexFunc(questions, func(q Question) bool { return q.Listener == d.Listener && q.Address == address })
+			if pos < 0 {
 				if len(questions) == senders {
 					return
 				}
-				at = len(questions)
+				pos = len(questions)
 				questions = append(questions, Question{Listener: d.Listener, Address: address, InHeader: inHeader, Helo: d.Helo, Past: true})
 				if client, err := netip.ParseAddrPort(d.Client); err == nil {
-					questions[at].Client = client.Addr().Unmap()
+					questions[pos].Client = client.Addr().Unmap()
 				} else {
-					questions[at].Client, _ = netip.ParseAddr(d.Client) // a door may not know the port
+					questions[pos].Client, _ = netip.ParseAddr(d.Client) // a door may not know the port
 				}
 			}
-			q := &questions[at]
+			q := &questions[pos]
 			q.InHeader = q.InHeader && inHeader
 			for _, to := range d.Recipients {
 				if len(q.Recipients) < recipients && !slices.Contains(q.Recipients, to) && !logging.Hidden(to) {

@@ -109,7 +109,7 @@ func (r *Preview) add(ctx context.Context, c *comparison, d *decisions.Decision)
 		r.Hidden++
 		return nil
 	}
-	was, would, err := c.compare(ctx, d)
+	was, judged, err := c.compare(ctx, d)
 	switch {
 	case err != nil:
 		return err
@@ -121,29 +121,29 @@ func (r *Preview) add(ctx context.Context, c *comparison, d *decisions.Decision)
 	if r.Since == nil || d.Time.Before(*r.Since) {
 		r.Since = &d.Time
 	}
-	of := Changed{ID: d.ID, Time: d.Time, Sender: d.Sender, HeaderSenders: d.HeaderSenders, Count: max(1, d.Count), Then: d.Action}
+	changed := Changed{ID: d.ID, Time: d.Time, Sender: d.Sender, HeaderSenders: d.HeaderSenders, Count: max(1, d.Count), Then: d.Action}
 	switch {
-	case !of.differ(was.actions(), would.actions()):
+	case !changed.differ(was.actions(), judged.actions()):
 	case len(r.Changed) == MaxChanged:
 		r.More++
 	default:
-		r.Changed = append(r.Changed, of)
+		r.Changed = append(r.Changed, changed)
 	}
 	return nil
 }
 
 // differ sets what becomes of those recipients for whom the actions differ, and reports whether
 // there are any.
-func (of *Changed) differ(was, would []recipientAction) bool {
+func (c *Changed) differ(was, recipientActions []recipientAction) bool {
 	differ := false
 	for i, w := range was {
-		if w.action == would[i].action {
+		if w.action == recipientActions[i].action {
 			continue
 		}
 		differ = true
-		of.Was, of.Would = max(of.Was, w.action), max(of.Would, would[i].action)
+		c.Was, c.Would = max(c.Was, w.action), max(c.Would, recipientActions[i].action)
 		if w.recipient != "" {
-			of.Recipients = append(of.Recipients, w.recipient)
+			c.Recipients = append(c.Recipients, w.recipient)
 		}
 	}
 	return differ
@@ -177,16 +177,16 @@ type comparison struct {
 
 // compare returns the comparison of lists with changes of them.
 func (e *Engine) compare(c *config.Config, set *blocklist.Set, changes ...Proposed) (*comparison, error) {
-	of := &comparison{engine: e, config: c, set: set, sessions: map[string]*compared{}}
+	subject := &comparison{engine: e, config: c, set: set, sessions: map[string]*compared{}}
 	for _, p := range changes {
 		change, err := changeOf(c, p)
 		if err != nil {
 			return nil, err
 		}
-		of.changes = append(of.changes, change)
+		subject.changes = append(subject.changes, change)
 	}
-	_, err := set.Only(nil).With(of.changes...)
-	return of, err
+	_, err := set.Only(nil).With(subject.changes...)
+	return subject, err
 }
 
 // compared is a listener or door that judges with and without the change; nil if it is gone.
@@ -218,7 +218,7 @@ func (c *comparison) of(d *decisions.Decision) (*compared, error) {
 
 // compare judges a message of the history with the lists as they are, and with the change. What
 // cannot be judged is nil.
-func (c *comparison) compare(ctx context.Context, d *decisions.Decision) (was, would *judgedMessage, err error) {
+func (c *comparison) compare(ctx context.Context, d *decisions.Decision) (was, judged *judgedMessage, err error) {
 	k, err := c.of(d)
 	if k == nil || err != nil {
 		return nil, nil, err
@@ -230,6 +230,6 @@ func (c *comparison) compare(ctx context.Context, d *decisions.Decision) (was, w
 	if was, err = k.judgePast(ctx, k.judge.View(), &p); err != nil {
 		return nil, nil, err
 	}
-	would, err = k.judgePast(ctx, k.with, &p)
-	return was, would, err
+	judged, err = k.judgePast(ctx, k.with, &p)
+	return was, judged, err
 }

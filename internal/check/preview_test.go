@@ -190,24 +190,24 @@ func TestPreviewAgainstChange(t *testing.T) {
 		held := map[string][]string{}
 		for _, list := range lists {
 			for range r.IntN(5) {
-				of, _ := line(list)
-				held[list] = append(held[list], of)
+				name, _ := line(list)
+				held[list] = append(held[list], name)
 			}
 			files[list+".txt"] = strings.Join(held[list], "\n")
 		}
 		e := engineOf(t, previewConfig, files)
-		of, p := line(pick(lists...))
+		name, p := line(pick(lists...))
 		p.Remove = r.IntN(2) == 0
 		if all := held[p.List]; p.Remove && len(all) > 0 {
-			of = all[r.IntN(len(all))]
-			if p.Entry = of; p.For != "" {
-				p.For, p.Entry, _ = strings.Cut(of, " ")
+			name = all[r.IntN(len(all))]
+			if p.Entry = name; p.For != "" {
+				p.For, p.Entry, _ = strings.Cut(name, " ")
 			}
 		}
 		key := func(line string) string { return strings.Replace(line, "!", "", 1) }
-		kept := slices.DeleteFunc(held[p.List], func(other string) bool { return key(other) == key(of) })
+		kept := slices.DeleteFunc(held[p.List], func(other string) bool { return key(other) == key(name) })
 		if !p.Remove {
-			kept = append(kept, of)
+			kept = append(kept, name)
 		}
 		files[p.List+".txt"] = strings.Join(kept, "\n")
 		changed := engineOf(t, previewConfig, files)
@@ -394,17 +394,17 @@ name = "others"
 path = "others.txt"
 `, map[string]string{"others.txt": "both.example\nx@both.example\n"})
 	for i, text := range []string{"", "", "", "", "bulk.example\nx@bulk.example\nboth.example\none@clean.example\n"} {
-		at := c.Lists[i].Files()
-		if err := os.MkdirAll(filepath.Dir(at), 0o700); err != nil {
+		place := c.Lists[i].Files()
+		if err := os.MkdirAll(filepath.Dir(place), 0o700); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(at, []byte(text), 0o600); err != nil {
+		if err := os.WriteFile(place, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
 	set := setOf(t, c)
 	e := New(Options{Config: func() *config.Config { return c }, Set: func() *blocklist.Set { return set }})
-	of := func(id, sender string, header ...string) decisions.Decision {
+	choose := func(id, sender string, header ...string) decisions.Decision {
 		d := withHeader(decision(id, sender, "ann@example.net"), header...)
 		d.Listener = ""
 		return d
@@ -413,15 +413,15 @@ path = "others.txt"
 		d    decisions.Decision
 		want string
 	}{
-		{of("A", "A@Bulk.example"), "allowed-for:ann@example.net a@bulk.example; allowed:a@bulk.example; partners:a@bulk.example; blocked:!a@bulk.example; always:a@bulk.example; blocked:-bulk.example"},
-		{of("X", "x@bulk.example"), "allowed-for:ann@example.net x@bulk.example; allowed:x@bulk.example; partners:x@bulk.example; always:x@bulk.example; blocked:-x@bulk.example+-bulk.example"},
-		{of("TWO", "a@bulk.example", "b@bulk.example"), "allowed-for:ann@example.net a@bulk.example+ann@example.net b@bulk.example; allowed:a@bulk.example+b@bulk.example; " +
+		{choose("A", "A@Bulk.example"), "allowed-for:ann@example.net a@bulk.example; allowed:a@bulk.example; partners:a@bulk.example; blocked:!a@bulk.example; always:a@bulk.example; blocked:-bulk.example"},
+		{choose("X", "x@bulk.example"), "allowed-for:ann@example.net x@bulk.example; allowed:x@bulk.example; partners:x@bulk.example; always:x@bulk.example; blocked:-x@bulk.example+-bulk.example"},
+		{choose("TWO", "a@bulk.example", "b@bulk.example"), "allowed-for:ann@example.net a@bulk.example+ann@example.net b@bulk.example; allowed:a@bulk.example+b@bulk.example; " +
 			"partners:a@bulk.example+b@bulk.example; blocked:!a@bulk.example+!b@bulk.example; always:a@bulk.example; blocked:-bulk.example"},
-		{of("BOTH", "a@both.example"), "allowed-for:ann@example.net a@both.example; allowed:a@both.example; partners:a@both.example; always:a@both.example"},
-		{of("ONE", "one@clean.example"), "allowed-for:ann@example.net one@clean.example; allowed:one@clean.example; partners:one@clean.example; blocked:-one@clean.example; always:one@clean.example"},
-		{of("CLEAN", "a@clean.example"), ""},
-		{of("HIDDEN", "*@bulk.example"), ""},
-		{of("NOBODY", "nobody"), ""},
+		{choose("BOTH", "a@both.example"), "allowed-for:ann@example.net a@both.example; allowed:a@both.example; partners:a@both.example; always:a@both.example"},
+		{choose("ONE", "one@clean.example"), "allowed-for:ann@example.net one@clean.example; allowed:one@clean.example; partners:one@clean.example; blocked:-one@clean.example; always:one@clean.example"},
+		{choose("CLEAN", "a@clean.example"), ""},
+		{choose("HIDDEN", "*@bulk.example"), ""},
+		{choose("NOBODY", "nobody"), ""},
 	} {
 		all, err := e.Remedies(t.Context(), tt.d)
 		if err != nil {

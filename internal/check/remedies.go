@@ -121,18 +121,18 @@ func managedLists(c *config.Config) (all []config.List) {
 func (e *Engine) remedy(ctx context.Context, c *config.Config, set *blocklist.Set, d *decisions.Decision, through way) (Remedy, error) {
 	var r Remedy
 	for range maxRemedySenders + 1 {
-		of, err := e.compare(c, set, r...)
+		comparison, err := e.compare(c, set, r...)
 		if err != nil {
 			return nil, nil // no list can have such an entry
 		}
-		_, would, err := of.compare(ctx, d)
+		_, judged, err := comparison.compare(ctx, d)
 		switch {
-		case would == nil || err != nil:
+		case judged == nil || err != nil:
 			return nil, err
-		case !refuses(would.worst):
+		case !refuses(judged.worst):
 			return r, nil
 		}
-		more := through(refusedSender(would.decided), would.decided.Verdict.Match)
+		more := through(refusedSender(judged.decided), judged.decided.Verdict.Match)
 		if more == nil || slices.ContainsFunc(more, func(p Proposed) bool { return slices.Contains(r, p) }) {
 			return nil, nil
 		}

@@ -53,11 +53,11 @@ func (k *session) explain(where string, f verdict.Finding, stage verdict.Stage, 
 		k.explainMatch(where, v, g.class.Exempt)
 	}
 	for _, m := range v.Monitored {
-		would := ""
+		phrase := ""
 		if m.Action != verdict.Accept {
-			would = ", would " + m.Action.String()
+			phrase = ", would " + m.Action.String()
 		}
-		fmt.Fprintf(k.out, "  %-9s only logged%s by list %s: %s%s\n", where, would, m.List, m.Entry, term.InBrackets(m.Reason))
+		fmt.Fprintf(k.out, "  %-9s only logged%s by list %s: %s%s\n", where, phrase, m.List, m.Entry, term.InBrackets(m.Reason))
 		k.explainSource(m)
 	}
 	for _, p := range v.Proofs {
@@ -112,8 +112,8 @@ func (k *session) unmatched(where, address string, stage verdict.Stage) {
 	var exceptions []verdict.Match
 	if k.config.Filter.Confirm {
 		if t, err := k.judge.Trace(context.Background(), nil, verdict.Query{Stage: stage, Address: address}); err == nil {
-			for _, of := range t {
-				exceptions = append(exceptions, cancelling(of)...)
+			for _, trace := range t {
+				exceptions = append(exceptions, cancelling(trace)...)
 			}
 		}
 	}

@@ -119,15 +119,15 @@ func (k *session) traceGroup(ctx context.Context, address string, g *group) (sta
 			return nil, 0, fmt.Errorf("%s: %w", address, err)
 		}
 		s := newTracedStage(traces)
-		of := verdict.Decide([]verdict.Finding{f}, g.class.Exempt).Verdict.Action
+		action := verdict.Decide([]verdict.Finding{f}, g.class.Exempt).Verdict.Action
 		if g.recipients != nil {
-			s.For = &tracedRecipients{Recipients: g.recipients, Action: of, Exempt: g.class.Exempt}
+			s.For = &tracedRecipients{Recipients: g.recipients, Action: action, Exempt: g.class.Exempt}
 			if r := g.class.Rule; r != nil {
 				s.For.Policy, s.For.PolicySays = r.Name, describeRule(r)
 			}
 		}
 		stages = append(stages, s)
-		decided = max(decided, of)
+		decided = max(decided, action)
 	}
 	if k.alike && envelope.Address != "" {
 		stages[0].Stage = "envelope,header"

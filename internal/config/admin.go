@@ -33,7 +33,7 @@ func (d *document) admin() {
 
 // adminSocket returns the path of the admin socket, "" if there is none.
 func (d *document) adminSocket() string {
-	if !d.at.has("admin.socket") {
+	if !d.pos.has("admin.socket") {
 		return d.cfg.State.DefaultSocket()
 	}
 	return d.cfg.Admin.Socket

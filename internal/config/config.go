@@ -356,7 +356,7 @@ func (c *Config) keepIn(dir string) {
 }
 
 // KeepState makes the configuration use the state directory of another one.
-func (c *Config) KeepState(of *Config) { c.keepIn(of.State.Dir) }
+func (c *Config) KeepState(config *Config) { c.keepIn(config.State.Dir) }
 
 // StateDir returns the state directory that holds Copy; empty without a Copy.
 func (l List) StateDir() string {

@@ -101,9 +101,9 @@ func (d *document) console() {
 }
 
 // idle warns about the keys of a table that is off, but for some.
-func (d *document) idle(table string, of reflect.Type, what, hint string, but ...string) {
-	for _, key := range keysOf(of, table) {
-		if path := child(table, key); d.at.has(path) && !slices.Contains(but, key) {
+func (d *document) idle(table string, subject reflect.Type, what, hint string, but ...string) {
+	for _, key := range keysOf(subject, table) {
+		if path := child(table, key); d.pos.has(path) && !slices.Contains(but, key) {
 			d.warn(path, what, hint)
 		}
 	}
@@ -295,7 +295,7 @@ const fieldNameBytes = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123
 func (d *document) consoleSocket(c *Console) {
 	_, unix := c.Unix()
 	for _, key := range []string{"console.socket_group", "console.socket_mode"} {
-		if !unix && d.at.has(key) && !d.failed[consoleAddr] {
+		if !unix && d.pos.has(key) && !d.failed[consoleAddr] {
 			d.fail(key, fmt.Sprintf("has no effect with addr = %q, which is not a unix socket", c.Addr), `write addr = "unix:PATH", or remove the line`)
 		}
 	}

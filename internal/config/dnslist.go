@@ -75,11 +75,11 @@ func (d *document) dnsZone(path, zone string) string {
 // answer what it is told, and those by recipient.
 func (d *document) askedLists(door *Door) {
 	for i, name := range door.Lists {
-		at := slices.IndexFunc(d.cfg.Lists, func(l List) bool { return l.Name == name })
-		if at < 0 {
+		pos := slices.IndexFunc(d.cfg.Lists, func(l List) bool { return l.Name == name })
+		if pos < 0 {
 			continue
 		}
-		switch path, l := element(door.Key("lists"), i), &d.cfg.Lists[at]; {
+		switch path, l := element(door.Key("lists"), i), &d.cfg.Lists[pos]; {
 		case l.InDNS():
 			d.fail(path, fmt.Sprintf("%q is a list in DNS, which a DNS server cannot serve again", name), "remove it, and let clients ask its publisher")
 		case l.PerRecipient:

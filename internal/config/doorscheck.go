@@ -31,11 +31,11 @@ func (d *document) checkDoors() {
 // withoutListener warns about keys that only listeners use.
 func (d *document) withoutListener() {
 	const remedy = "remove it, or write an address in addr of [listen]"
-	if d.at.has("next_hop") {
+	if d.pos.has("next_hop") {
 		d.warn("next_hop", "has no effect without a listener: no mail passes through the gate", remedy)
 	}
 	for _, key := range []string{"policy.recipient_domains", "policy.valid_recipients"} {
-		if d.at.has(key) {
+		if d.pos.has(key) {
 			d.warn(key, "has no effect without a listener: the mail server that asks knows its recipients itself", remedy)
 		}
 	}
@@ -61,7 +61,7 @@ func (d *document) doorAddr(door *Door) {
 	if d.failed[path] {
 		return
 	}
-	if !d.at.has(path) {
+	if !d.pos.has(path) {
 		d.fail(path, "is missing", "write addr = "+example)
 		return
 	}
@@ -121,7 +121,7 @@ func (d *document) doorMode(door *Door) {
 		d.fail(path, fmt.Sprintf("%q keeps the gate's own user out", door.SocketMode), hint)
 	case (mode&0o044)>>1&^mode != 0:
 		d.fail(path, fmt.Sprintf("%q lets others read, but only who may write to a socket can connect to it", door.SocketMode), hint)
-	case !unix && d.at.has(path) && !d.failed[door.Key("addr")]:
+	case !unix && d.pos.has(path) && !d.failed[door.Key("addr")]:
 		d.fail(path, fmt.Sprintf("has no effect with addr = %q, which is not a unix socket", door.Addr), `write addr = "unix:PATH", or remove the line`)
 	}
 }
@@ -204,13 +204,13 @@ func (d *document) dnsClients(s *Door) {
 func (d *document) policyService(door *Door) {
 	asked := 0
 	for i, l := range d.cfg.Lists {
-		at := slices.Index(door.Lists, l.Name)
+		pos := slices.Index(door.Lists, l.Name)
 		envelope := slices.Contains(l.Stage, stageEnvelope)
 		switch {
-		case at < 0 && len(door.Lists) > 0:
+		case pos < 0 && len(door.Lists) > 0:
 			continue
-		case !envelope && at >= 0:
-			d.warn(element(door.Key("lists"), at), fmt.Sprintf("the list %q has no effect here: its stage is \"header\", and a policy service sees no header", l.Name),
+		case !envelope && pos >= 0:
+			d.warn(element(door.Key("lists"), pos), fmt.Sprintf("the list %q has no effect here: its stage is \"header\", and a policy service sees no header", l.Name),
 				`remove it, or add "envelope" to the list's stage; a [[milter]] sees headers`)
 		case envelope && l.Type == typeBlock && verdict.ActionOf(l.Action).Drops():
 			d.warn(element("list", i)+".action", fmt.Sprintf("%q is \"tag\" at the policy service %s, since Postfix would discard the mail for all its recipients", l.Action, door.Name),

@@ -40,7 +40,7 @@ func (c *Config) Changed() (bool, error) {
 
 // Tables returns the tables of a configuration that was loaded, as [Effective] does.
 func (c *Config) Tables() (all []Table, err error) {
-	at := index(c.Source).at
+	pos := index(c.Source).pos
 	var set struct {
 		Hostname string `toml:"hostname"`
 	}
@@ -50,11 +50,11 @@ func (c *Config) Tables() (all []Table, err error) {
 	for _, t := range c.withEmptyArrays() {
 		switch {
 		case t.Array:
-			all = append(all, c.arrayTables(at, t.Name)...)
+			all = append(all, c.arrayTables(pos, t.Name)...)
 		case t.Name == "":
-			all = append(all, c.topKeys(at, set.Hostname != ""))
+			all = append(all, c.topKeys(pos, set.Hostname != ""))
 		case t.Name != "next_hop" || len(c.Listeners) > 0:
-			t.Keys = noted(at, t.Name, slices.DeleteFunc(t.Keys, func(k Key) bool { return c.useless(at, t.Name, k.Name) }))
+			t.Keys = noted(pos, t.Name, slices.DeleteFunc(t.Keys, func(k Key) bool { return c.useless(pos, t.Name, k.Name) }))
 			all = append(all, t)
 		}
 	}
@@ -62,8 +62,8 @@ func (c *Config) Tables() (all []Table, err error) {
 }
 
 // topKeys returns the keys before the first table. The file need not name the gate.
-func (c *Config) topKeys(at positions, named bool) Table {
-	keys := noted(at, "", []Key{{Name: "hostname", Value: c.Hostname}})
+func (c *Config) topKeys(pos positions, named bool) Table {
+	keys := noted(pos, "", []Key{{Name: "hostname", Value: c.Hostname}})
 	if !named {
 		keys[0].Note = "the machine's own name"
 	}
@@ -71,12 +71,12 @@ func (c *Config) topKeys(at positions, named bool) Table {
 }
 
 // useless reports whether a key of a table that a file has only once has no effect.
-func (c *Config) useless(at positions, table, key string) bool {
+func (c *Config) useless(pos positions, table, key string) bool {
 	switch table {
 	case "next_hop":
 		return key == "merge"
 	case "listen":
-		closed := key == "addr" && len(c.Listen.Addr) == 0 && !at.has("listen.addr")
+		closed := key == "addr" && len(c.Listen.Addr) == 0 && !pos.has("listen.addr")
 		return closed || len(c.Listeners) == 0 && key != "addr" && key != "shutdown_timeout"
 	case "console":
 		return c.Console.useless(key)
@@ -87,10 +87,10 @@ func (c *Config) useless(at positions, table, key string) bool {
 }
 
 // arrayTables returns the tables of an array with the keys that count.
-func (c *Config) arrayTables(at positions, name string) (all []Table) {
+func (c *Config) arrayTables(pos positions, name string) (all []Table) {
 	add := func(path string, table any, counts func(*Key) bool) {
 		t := Table{Name: name, Array: true}
-		for _, k := range noted(at, path, keysIn(reflect.ValueOf(table), name)) {
+		for _, k := range noted(pos, path, keysIn(reflect.ValueOf(table), name)) {
 			if counts(&k) {
 				t.Keys = append(t.Keys, k)
 			}
@@ -106,9 +106,9 @@ func (c *Config) arrayTables(at positions, name string) (all []Table) {
 		for i, l := range own {
 			path := element(name, i)
 			add(path, l, func(k *Key) bool {
-				set := at.has(child(path, k.Name))
+				set := pos.has(child(path, k.Name))
 				if set && k.Name == "next_hop" {
-					k.Value = l.NextHop.written(at, child(path, k.Name))
+					k.Value = l.NextHop.written(pos, child(path, k.Name))
 				}
 				return set
 			})
@@ -124,7 +124,7 @@ func (c *Config) arrayTables(at positions, name string) (all []Table) {
 	case TableRecipientPolicy:
 		for i, p := range c.RecipientPolicies {
 			path := element(name, i)
-			add(path, p, func(k *Key) bool { return k.Name == "name" || at.has(child(path, k.Name)) })
+			add(path, p, func(k *Key) bool { return k.Name == "name" || pos.has(child(path, k.Name)) })
 		}
 	}
 	for _, door := range c.Doors {
@@ -140,13 +140,13 @@ func (c *Config) arrayTables(at positions, name string) (all []Table) {
 
 // written returns the next hop of a listener as the file has it: addresses, or a table
 // with the keys that it sets.
-func (n *NextHop) written(at positions, path string) any {
-	if at.hopAddr(path) == path {
+func (n *NextHop) written(pos positions, path string) any {
+	if pos.hopAddr(path) == path {
 		return written(reflect.ValueOf(n.Addr))
 	}
 	set := []Key{}
 	for _, k := range keysIn(reflect.ValueOf(*n), path) {
-		if at.has(child(path, k.Name)) && k.Name != "merge" {
+		if pos.has(child(path, k.Name)) && k.Name != "merge" {
 			set = append(set, k)
 		}
 	}
@@ -187,10 +187,10 @@ func (k *Key) hideSecret() {
 }
 
 // noted gives keys that the file sets the note in which line.
-func noted(at positions, path string, keys []Key) []Key {
+func noted(pos positions, path string, keys []Key) []Key {
 	for i := range keys {
-		if p := child(path, keys[i].Name); at.has(p) {
-			line, _ := at.find(p)
+		if p := child(path, keys[i].Name); pos.has(p) {
+			line, _ := pos.find(p)
 			keys[i].Note = fmt.Sprintf("line %d", line)
 		}
 	}

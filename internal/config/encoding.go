@@ -16,9 +16,9 @@ func encodingFault(src []byte) *Error {
 	}
 	for i, line := range bytes.SplitAfter(src, []byte("\n")) {
 		line = bytes.TrimSuffix(bytes.TrimSuffix(line, []byte("\n")), []byte("\r"))
-		for at, rest := 0, line; len(rest) > 0; {
+		for pos, rest := 0, line; len(rest) > 0; {
 			r, n := utf8.DecodeRune(rest)
-			e := &Error{Line: i + 1, Column: at + 1}
+			e := &Error{Line: i + 1, Column: pos + 1}
 			switch {
 			case r == utf8.RuneError && n == 1:
 				e.What, e.Hint = fmt.Sprintf("the byte %#x is not UTF-8", rest[0]), save+"; it may be in ISO 8859-1"
@@ -30,7 +30,7 @@ func encodingFault(src []byte) *Error {
 				e.What, e.Hint = fmt.Sprintf("the control character %U is not allowed", r), "delete it"
 				return e
 			}
-			at, rest = at+n, rest[n:]
+			pos, rest = pos+n, rest[n:]
 		}
 	}
 	return nil
@@ -42,15 +42,15 @@ var straight = strings.NewReplacer("“", `"`, "”", `"`, "„", `"`, "‟", `"
 
 // foreignRune finds characters that look like valid ones.
 func (s *statement) foreignRune(fault *Error) bool {
-	for at, r := range withoutStrings(s.at) {
+	for pos, r := range withoutStrings(s.place) {
 		what, hint := "", "delete it, or type a space instead"
 		if name, ok := invisible[r]; ok {
 			what = fmt.Sprintf("the line contains %s (%U), which is invisible", name, r)
 		} else if straight.Replace(string(r)) != string(r) {
-			what, hint = fmt.Sprintf("%c is not a quotation mark in TOML", r), `use straight ones: `+strings.TrimSpace(straight.Replace(s.at))
+			what, hint = fmt.Sprintf("%c is not a quotation mark in TOML", r), `use straight ones: `+strings.TrimSpace(straight.Replace(s.place))
 		}
 		if what != "" {
-			fault.Column, fault.What, fault.Hint = at+1, what, hint
+			fault.Column, fault.What, fault.Hint = pos+1, what, hint
 			return true
 		}
 	}

@@ -31,28 +31,28 @@ func (d *document) filter() {
 		return
 	}
 	const path, reason = "filter.confirm", ": the filter alone does not know which list holds an entry"
-	if !d.at.has("policy.unwrap") {
+	if !d.pos.has("policy.unwrap") {
 		d.cfg.Policy.Unwrap = nil
 	} else if len(d.cfg.Policy.Unwrap) > 0 {
-		line, _ := d.at.find("policy.unwrap")
+		line, _ := d.pos.find("policy.unwrap")
 		d.fail(path, fmt.Sprintf("cannot be false with unwrap (line %d)", line)+reason, "write true, or unwrap = []")
 	}
 	if len(d.cfg.RecipientPolicies) > 0 {
-		line, _ := d.at.find(element(TableRecipientPolicy, 0))
+		line, _ := d.pos.find(element(TableRecipientPolicy, 0))
 		d.fail(path, fmt.Sprintf("cannot be false with a [[recipient_policy]] (line %d)", line)+reason, "write true, or remove the policies")
 	}
 	blocks := 0
 	for i, l := range d.cfg.Lists {
 		if l.PerRecipient {
-			line, _ := d.at.find(element("list", i) + ".per_recipient")
+			line, _ := d.pos.find(element("list", i) + ".per_recipient")
 			d.fail(path, fmt.Sprintf("cannot be false with per_recipient (line %d)", line)+reason, "write true, or remove that list")
 		}
 		if l.Type == typeAllow {
-			line, _ := d.at.find(element("list", i))
+			line, _ := d.pos.find(element("list", i))
 			d.fail(path, fmt.Sprintf("cannot be false with an allow list (line %d)", line)+reason, "write true, or remove the allow lists")
 		}
 		if l.InDNS() {
-			line, _ := d.at.find(element("list", i))
+			line, _ := d.pos.find(element("list", i))
 			d.fail(path, fmt.Sprintf("cannot be false with a list in DNS (line %d)", line)+reason, "write true, or remove the lists in DNS")
 		}
 		if l.Type == typeBlock {
@@ -71,7 +71,7 @@ const familyHint = `the kinds "classic", "sharded" and "auto" accept the classic
 func (d *document) family(f *Filter) {
 	const path = "filter.family"
 	sized := f.Kind == kindSized || f.Kind == kindCounting
-	if !d.at.has(path) {
+	if !d.pos.has(path) {
 		switch {
 		case sized:
 			f.Family = "double"

@@ -156,8 +156,8 @@ func (d *document) natsURL(path string, server *string, port string) {
 
 // shownNATS returns a URL without what may be a password.
 func shownNATS(s string) string {
-	if at := strings.LastIndexByte(s, '@'); at >= 0 {
-		return "...@" + s[at+1:]
+	if pos := strings.LastIndexByte(s, '@'); pos >= 0 {
+		return "...@" + s[pos+1:]
 	}
 	return s
 }

@@ -41,7 +41,7 @@ type listenerTable struct {
 func (d *document) listeningTables() []*listenerTable {
 	var all []*listenerTable
 	closed := len(d.cfg.Listen.Addr) == 0 && !d.failedBelow("listen.addr")
-	if !closed && (len(d.cfg.Listeners) == 0 || d.at.has("listen.addr")) {
+	if !closed && (len(d.cfg.Listeners) == 0 || d.pos.has("listen.addr")) {
 		all = append(all, &listenerTable{"listen", Listener{Name: "listen", Endpoint: d.cfg.Listen.Endpoint}})
 	} else {
 		d.cfg.Listen.Addr = nil
@@ -55,7 +55,7 @@ func (d *document) listeningTables() []*listenerTable {
 // keyPath returns the path of the key that sets a value: in the table itself or,
 // if a [[listener]] does not set it, in [listen].
 func (d *document) keyPath(table, key string) string {
-	if path := table + "." + key; d.at.has(path) {
+	if path := table + "." + key; d.pos.has(path) {
 		return path
 	}
 	return "listen." + key
@@ -63,7 +63,7 @@ func (d *document) keyPath(table, key string) string {
 
 // origin returns where a value comes from if its key is not in the table itself.
 func (d *document) origin(table, key string) string {
-	if table == "listen" || d.at.has(table+"."+key) {
+	if table == "listen" || d.pos.has(table+"."+key) {
 		return ""
 	}
 	return " (from [listen])"
@@ -132,7 +132,7 @@ func (d *document) listenerAddresses(all []*listenerTable) {
 	}
 	for _, l := range all {
 		key := l.path + ".addr"
-		if len(l.Addr) == 0 && l.path != "listen" && !d.at.has(key) {
+		if len(l.Addr) == 0 && l.path != "listen" && !d.pos.has(key) {
 			d.fail(key, "is missing", `write addr = ":465", or another address`)
 		} else if len(l.Addr) == 0 {
 			d.fail(key, "is empty", `write at least one address, such as "127.0.0.1:2525"`)
@@ -189,7 +189,7 @@ func (d *document) takeWebAddr(a takenAddr) {
 
 // where says where a value is written.
 func (d *document) where(path string) string {
-	line, _ := d.at.find(path)
+	line, _ := d.pos.find(path)
 	if line == 0 {
 		return "(the default of [listen] addr)"
 	}
@@ -218,7 +218,7 @@ func (d *document) takeName(table, name, kind string) {
 	case !listName.MatchString(name):
 		d.fail(path, fmt.Sprintf("%q is not a valid name", name), `use letters, digits, ".", "_" and "-"`)
 	case taken:
-		line, _ := d.at.find(other.by)
+		line, _ := d.pos.find(other.by)
 		hint := "give each its own name"
 		if kind == other.kind && kind == "listener" {
 			hint = "give each listener its own name"
@@ -282,10 +282,10 @@ func (d *document) listenerAuth(l *listenerTable) {
 // and whether its addresses are sound.
 func (d *document) hopOf(l *listenerTable) (n NextHop, own, sound bool) {
 	path := "next_hop"
-	if own = d.at.has(l.path + ".next_hop"); own {
+	if own = d.pos.has(l.path + ".next_hop"); own {
 		path = l.path + ".next_hop"
 	}
-	return d.cfg.HopOf(l.Listener), own, !d.failedBelow(d.at.hopAddr(path)) && !d.failedBelow(path)
+	return d.cfg.HopOf(l.Listener), own, !d.failedBelow(d.pos.hopAddr(path)) && !d.failedBelow(path)
 }
 
 // listenerMaildir keeps other machines away from a Maildir.

@@ -39,7 +39,7 @@ func (d *document) checkLists() {
 	for i := range d.cfg.Lists {
 		l, path := &d.cfg.Lists[i], element("list", i)
 		if j, ok := first[l.Name]; ok && l.Name != "" {
-			line, _ := d.at.find(element("list", j))
+			line, _ := d.pos.find(element("list", j))
 			d.fail(path+".name", fmt.Sprintf("%q is also the name of the list at line %d", l.Name, line), "give each list its own name")
 		} else {
 			first[l.Name] = i
@@ -61,7 +61,7 @@ func (d *document) list(path string, l *List) {
 	case len(l.Name) > maxListName:
 		d.fail(path+".name", fmt.Sprintf("has %d bytes, more than %d", len(l.Name), maxListName), "write a shorter name")
 	}
-	if l.Type == typeAllow && !d.at.has(path+".action") {
+	if l.Type == typeAllow && !d.pos.has(path+".action") {
 		l.Action = ""
 	}
 	d.source(path, l)
@@ -128,8 +128,8 @@ var blockActions = func() []string {
 }()
 
 // action checks an action that is one of some.
-func (d *document) action(path, action string, of []string) {
-	if d.oneOf(path, action, of...) && verdict.ActionOf(action).Drops() && !d.cfg.Policy.AllowDiscard {
+func (d *document) action(path, action string, names []string) {
+	if d.oneOf(path, action, names...) && verdict.ActionOf(action).Drops() && !d.cfg.Policy.AllowDiscard {
 		d.fail(path, fmt.Sprintf("%q loses mail without telling anyone", action),
 			`write allow_discard = true in [policy] if that is intended, or another action`)
 	}

@@ -92,7 +92,7 @@ func parse(file string, src []byte, serverOnly bool) (*Config, error) {
 	}
 	cfg := Default()
 	cfg.File = file
-	d := &document{serverOnly: serverOnly, cfg: &cfg, at: index(src).at, failed: map[string]bool{}, names: map[string]takenName{}}
+	d := &document{serverOnly: serverOnly, cfg: &cfg, pos: index(src).pos, failed: map[string]bool{}, names: map[string]takenName{}}
 	d.bind(tree)
 	d.validate()
 	if err := Join(d.faults); err != nil {
@@ -109,7 +109,7 @@ func parse(file string, src []byte, serverOnly bool) (*Config, error) {
 // and the faults so far.
 type document struct {
 	cfg    *Config
-	at     positions
+	pos    positions
 	faults []*Error
 	failed map[string]bool
 
@@ -140,7 +140,7 @@ func (d *document) warn(path, what, hint string) {
 }
 
 func (d *document) fault(path, what, hint string) *Error {
-	line, column := d.at.find(path)
+	line, column := d.pos.find(path)
 	return &Error{
 		File: d.cfg.File, Line: line, Column: column,
 		Key: display(path), What: what, Hint: hint,

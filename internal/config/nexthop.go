@@ -210,12 +210,12 @@ func (c *Config) Hops() []Hop {
 	var hops []Hop
 	for i, l := range c.Listeners {
 		n := c.HopOf(l)
-		at := slices.IndexFunc(hops, func(h Hop) bool { return reflect.DeepEqual(h.NextHop, n) })
-		if at < 0 {
-			at = len(hops)
+		pos := slices.IndexFunc(hops, func(h Hop) bool { return reflect.DeepEqual(h.NextHop, n) })
+		if pos < 0 {
+			pos = len(hops)
 			hops = append(hops, Hop{NextHop: n, file: c, path: c.hopPath(i)})
 		}
-		hops[at].Listeners = append(hops[at].Listeners, i)
+		hops[pos].Listeners = append(hops[pos].Listeners, i)
 	}
 	return hops
 }
@@ -252,8 +252,8 @@ func (c *Config) hopPath(i int) string {
 // AddrKey returns the path of the i-th address.
 func (h Hop) AddrKey(i int) string {
 	addr := h.path + ".addr"
-	if at, err := h.file.positions(); err == nil {
-		return element(at.hopAddr(h.path), i)
+	if pos, err := h.file.positions(); err == nil {
+		return element(pos.hopAddr(h.path), i)
 	}
 	return element(addr, i)
 }
@@ -262,7 +262,7 @@ func (h Hop) AddrKey(i int) string {
 // key, in [next_hop].
 func (h Hop) Key(key string) string {
 	own := h.path + "." + key
-	if at, err := h.file.positions(); err == nil && !at.has(own) {
+	if pos, err := h.file.positions(); err == nil && !pos.has(own) {
 		return "next_hop." + key
 	}
 	return own
@@ -270,11 +270,11 @@ func (h Hop) Key(key string) string {
 
 // hopAddr returns the path of the addresses of a next hop: those of a [[listener]] may
 // stand without a table, or be those of [next_hop].
-func (at positions) hopAddr(path string) string {
+func (p positions) hopAddr(path string) string {
 	switch {
-	case at.has(path + ".addr"):
+	case p.has(path + ".addr"):
 		return path + ".addr"
-	case path != "next_hop" && !at.isTable(path):
+	case path != "next_hop" && !p.isTable(path):
 		return path
 	default:
 		return "next_hop.addr"
@@ -282,8 +282,8 @@ func (at positions) hopAddr(path string) string {
 }
 
 // isTable reports whether the path is that of a table with keys.
-func (at positions) isTable(path string) bool {
-	for p := range at {
+func (pos positions) isTable(path string) bool {
+	for p := range pos {
 		if strings.HasPrefix(p, path+".") {
 			return true
 		}

@@ -34,7 +34,7 @@ func (d *document) nextHop() {
 
 // hopTable checks one table with a next hop.
 func (d *document) hopTable(path string, n *NextHop) {
-	if d.at.has(path + ".merge") {
+	if d.pos.has(path + ".merge") {
 		d.warn(path+".merge", "has no effect: all recipients of a message share one transaction, and none receives it twice", "remove the line")
 	}
 	n.Merge = false
@@ -48,8 +48,8 @@ func (d *document) hopTable(path string, n *NextHop) {
 // It drops settings for TLS that cannot apply, such as tls = "required" to a unix socket.
 func (d *document) inheritHop(path string, n *NextHop) {
 	from := d.cfg.NextHop
-	own := func(key string) bool { return d.at.has(path + "." + key) }
-	if d.at.hopAddr(path) == "next_hop.addr" {
+	own := func(key string) bool { return d.pos.has(path + "." + key) }
+	if d.pos.hopAddr(path) == "next_hop.addr" {
 		n.Addr = slices.Clone(from.Addr)
 	}
 	if !own("tls_name") {
@@ -75,7 +75,7 @@ func (d *document) inheritHop(path string, n *NextHop) {
 
 // nextHopAddr checks and normalises the addresses, and whether they go together.
 func (d *document) nextHopAddr(path string, n *NextHop) bool {
-	key := d.at.hopAddr(path)
+	key := d.pos.hopAddr(path)
 	if len(n.Addr) == 0 {
 		d.fail(key, "is empty", nextHopHint)
 		return false

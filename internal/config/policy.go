@@ -124,11 +124,11 @@ func RecipientAddress(s string) (string, error) {
 
 // recipientEntry normalises "user@", "user@domain" or "@domain".
 func recipientEntry(s string) (string, error) {
-	at := strings.LastIndexByte(s, '@')
-	if at < 0 || s == "@" {
+	pos := strings.LastIndexByte(s, '@')
+	if pos < 0 || s == "@" {
 		return "", errNoEntry
 	}
-	local, domain := s[:at], s[at+1:]
+	local, domain := s[:pos], s[pos+1:]
 	var err error
 	if local != "" {
 		if local, err = sender.NormalizeLocal(local); err != nil {

@@ -23,7 +23,7 @@ type positions map[string]unstable.Position
 
 // index reads a document as far as the parser accepts it.
 func index(src []byte) *indexer {
-	ix := &indexer{at: positions{}, again: map[unstable.Position]string{}, tables: map[string]int{}}
+	ix := &indexer{pos: positions{}, again: map[unstable.Position]string{}, tables: map[string]int{}}
 	ix.p.Reset(src)
 	for ix.p.NextExpression() {
 		switch n := ix.p.Expression(); n.Kind {
@@ -39,7 +39,7 @@ func index(src []byte) *indexer {
 // indexer collects the positions of a document.
 type indexer struct {
 	p      unstable.Parser
-	at     positions
+	pos    positions
 	again  map[unstable.Position]string // paths that appear again, by position
 	prefix string                       // the table of the next key
 
@@ -96,24 +96,24 @@ func (ix *indexer) note(path string, n *unstable.Node) {
 		return
 	}
 	pos := ix.p.Shape(n.Raw).Start
-	if _, ok := ix.at[path]; ok {
+	if _, ok := ix.pos[path]; ok {
 		ix.again[unstable.Position{Line: pos.Line, Column: pos.Column}] = path
 	} else {
-		ix.at[path] = pos
+		ix.pos[path] = pos
 	}
 }
 
 // has reports whether the file has the path.
-func (at positions) has(path string) bool {
-	_, ok := at[path]
+func (p positions) has(path string) bool {
+	_, ok := p[path]
 	return ok
 }
 
 // find returns the position of the path, or of the nearest enclosing one: the
 // [[list]] for a missing key, the key for one of its elements.
-func (at positions) find(path string) (line, column int) {
+func (pos positions) find(path string) (line, column int) {
 	for path != "" {
-		if p, ok := at[path]; ok {
+		if p, ok := pos[path]; ok {
 			return p.Line, p.Column
 		}
 		path = path[:max(strings.LastIndexAny(path, ".["), 0)]
@@ -197,8 +197,8 @@ func (e *Error) Place() string {
 // ListenerKey or Hop.AddrKey.
 func (c *Config) Fault(key, what, hint string) *Error {
 	fault := &Error{File: c.File, Key: display(key), What: what, Hint: hint}
-	if at, err := c.positions(); err == nil {
-		fault.Line, fault.Column = at.find(key)
+	if pos, err := c.positions(); err == nil {
+		fault.Line, fault.Column = pos.find(key)
 	}
 	return fault
 }
@@ -206,7 +206,7 @@ func (c *Config) Fault(key, what, hint string) *Error {
 // positions reads the file again.
 func (c *Config) positions() (positions, error) {
 	src, err := readFile(c.File)
-	return index(bytes.TrimPrefix(src, []byte(byteOrderMark))).at, err
+	return index(bytes.TrimPrefix(src, []byte(byteOrderMark))).pos, err
 }
 
 // ListKey returns the path of a key of Lists[i].
@@ -220,7 +220,7 @@ func (c *Config) ListenerKey(i int, key string) string {
 	if i < 0 {
 		return "listen." + key
 	}
-	if at, err := c.positions(); err == nil && !at.has(own) {
+	if pos, err := c.positions(); err == nil && !pos.has(own) {
 		return "listen." + key
 	}
 	return own

@@ -53,7 +53,7 @@ func (d *document) recipientPolicies() {
 	names := map[string]int{}
 	for i := range d.cfg.RecipientPolicies {
 		p, path := &d.cfg.RecipientPolicies[i], element(TableRecipientPolicy, i)
-		line, _ := d.at.find(path)
+		line, _ := d.pos.find(path)
 		if p.Name == "" {
 			p.Name = fmt.Sprintf("%s-%d", TableRecipientPolicy, i+1)
 		}
@@ -101,19 +101,19 @@ func (d *document) recipientMatch(path string, p *RecipientPolicy) {
 	}
 	normal := 0
 	for i, s := range p.Match {
-		at := d.elementOrKey(path, i)
-		if d.isFile(at, s, len(p.Match), "match") {
+		place := d.elementOrKey(path, i)
+		if d.isFile(place, s, len(p.Match), "match") {
 			normal++
 			continue
 		}
 		entry, err := RecipientEntry(s)
 		if err != nil {
 			what, hint, _ := strings.Cut(err.Error(), "; ")
-			d.fail(at, fmt.Sprintf("%q: %s", s, what), hint)
+			d.fail(place, fmt.Sprintf("%q: %s", s, what), hint)
 			continue
 		}
 		if slices.Contains(p.Match[:i], entry) {
-			d.twice(at, s)
+			d.twice(place, s)
 		}
 		if !strings.HasPrefix(entry, "!") {
 			normal++
@@ -147,12 +147,12 @@ func RecipientEntry(s string) (string, error) {
 
 // say checks what a policy says, and that it says something.
 func (d *document) say(path string, p *RecipientPolicy) {
-	if d.at.has(path+".lists") && len(p.Lists) == 0 && !d.failedBelow(path+".lists") {
+	if d.pos.has(path+".lists") && len(p.Lists) == 0 && !d.failedBelow(path+".lists") {
 		d.fail(path+".lists", "is empty, so that no list counts", "write exempt = true for that, or the names of lists, or remove the line for all")
 	}
 	d.listNames(p.Lists, path+".lists", "or remove the line for all lists")
 	d.maxAction(path, p)
-	if p.Mode != modeMonitor && d.at.has(path+".mode") && d.cfg.Policy.Mode == modeMonitor {
+	if p.Mode != modeMonitor && d.pos.has(path+".mode") && d.cfg.Policy.Mode == modeMonitor {
 		d.warn(path+".mode", `has no effect with mode = "monitor" in [policy], which is for all recipients`, "remove one of the two")
 	}
 	silent := true
@@ -170,18 +170,18 @@ func (d *document) say(path string, p *RecipientPolicy) {
 
 // maxAction checks the strictest action of a policy.
 func (d *document) maxAction(path string, p *RecipientPolicy) {
-	at := path + ".max_action"
+	place := path + ".max_action"
 	switch p.MaxAction {
 	case "":
 	case "reject":
-		d.fail(at, `"reject" is the strictest action, and limits nothing`, `write "defer" or "tag", or remove the line`)
+		d.fail(place, `"reject" is the strictest action, and limits nothing`, `write "defer" or "tag", or remove the line`)
 	case modeMonitor:
-		d.fail(at, `"monitor" is not an action here`, `write mode = "monitor" instead`)
+		d.fail(place, `"monitor" is not an action here`, `write mode = "monitor" instead`)
 	default:
-		d.action(at, p.MaxAction, blockActions[1:len(blockActions)-1])
+		d.action(place, p.MaxAction, blockActions[1:len(blockActions)-1])
 	}
 	if p.MaxAction != "" && p.Mode == modeMonitor {
-		d.fail(at, `has no effect with mode = "monitor", which takes no action`, "remove one of the two")
+		d.fail(place, `has no effect with mode = "monitor", which takes no action`, "remove one of the two")
 	}
 }
 
@@ -300,15 +300,15 @@ func (d *document) foreign(path string, entries []string) {
 		return
 	}
 	for i, entry := range entries {
-		at := strings.LastIndexByte(entry, '@')
-		domain := strings.TrimPrefix(entry[at+1:], "*.")
+		pos := strings.LastIndexByte(entry, '@')
+		domain := strings.TrimPrefix(entry[pos+1:], "*.")
 		if domain == "" || strings.HasPrefix(entry, schemeFile) || strings.HasPrefix(entry, "!") {
 			continue
 		}
 		ours := slices.ContainsFunc(domains, func(own string) bool {
 			tree := strings.HasPrefix(own, ".")
 			own = strings.TrimPrefix(own, ".")
-			return domain == own || tree && strings.HasSuffix(domain, "."+own) || at < 0 && strings.HasSuffix(own, "."+domain)
+			return domain == own || tree && strings.HasSuffix(domain, "."+own) || pos < 0 && strings.HasSuffix(own, "."+domain)
 		})
 		if !ours {
 			d.warn(d.elementOrKey(path, i), fmt.Sprintf("%q names nobody of recipient_domains in [policy]", entry), "correct it, or add its domain there")

@@ -73,13 +73,13 @@ func (d *document) noRemote(path string, l *List) {
 func (d *document) noEffect(path string, l *List, what, hint string, keys ...string) {
 	defaults := keysIn(reflect.ValueOf(DefaultList()), "list")
 	for i, k := range keysIn(reflect.ValueOf(*l), "list") {
-		at := child(path, k.Name)
+		place := child(path, k.Name)
 		switch {
 		case !slices.Contains(keys, k.Name):
 		case !reflect.DeepEqual(k.Value, defaults[i].Value):
-			d.fail(at, what, hint)
-		case d.at.has(at):
-			d.warn(at, what, hint)
+			d.fail(place, what, hint)
+		case d.pos.has(place):
+			d.warn(place, what, hint)
 		}
 	}
 }
@@ -228,7 +228,7 @@ func (d *document) defaultLists() {
 		}
 		u := use{l.Type, l.PerRecipient}
 		if j, ok := first[u]; ok {
-			line, _ := d.at.find(element("list", j) + ".default")
+			line, _ := d.pos.find(element("list", j) + ".default")
 			d.fail(path, fmt.Sprintf("is already set at line %d, in a list of the same type", line), "set it in one of the two: entries without the name of a list go there")
 			continue
 		}

@@ -62,14 +62,14 @@ type statement struct {
 	first, last int    // lines; the parser stopped at the last
 	text        string // the first line, without surrounding space
 	indent      int    // bytes before text in its line
-	at          string // the last line
+	place       string // the last line
 	table       string // the path of the enclosing table
 }
 
 // newStatement returns the statement in which the parser stopped at a line. It
 // begins after the longest run of lines that can be parsed alone.
 func newStatement(src []byte, line int) *statement {
-	s := &statement{first: line, last: line, at: lineOf(src, line)}
+	s := &statement{first: line, last: line, place: lineOf(src, line)}
 	offsets := []int{0}
 	for l := range bytes.Lines(src) {
 		offsets = append(offsets, offsets[len(offsets)-1]+len(l))
@@ -116,8 +116,8 @@ func (s *statement) path(key string) string { return strings.Trim(s.table+"."+ke
 // split returns the key and the value, without a comment at the end.
 func (s *statement) split() (key, value string, ok bool) {
 	key, value, ok = strings.Cut(s.text, "=")
-	if at := strings.Index(value, " #"); at >= 0 && !strings.ContainsAny(value[at:], `"'`) {
-		value = value[:at]
+	if pos := strings.Index(value, " #"); pos >= 0 && !strings.ContainsAny(value[pos:], `"'`) {
+		value = value[:pos]
 	}
 	return strings.TrimSpace(key), strings.TrimSpace(value), ok
 }
@@ -259,7 +259,7 @@ func duplicateFault(src []byte, fault *Error) bool {
 	if !ok {
 		return false
 	}
-	first := ix.at[path]
+	first := ix.pos[path]
 	name := display(path)
 	fault.Key = name
 	array := name == "list" || name == "listener"

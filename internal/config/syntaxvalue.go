@@ -16,7 +16,7 @@ import (
 // its author meant it to.
 func (s *statement) openArray(fault *Error) bool {
 	name, value, _ := s.split()
-	what := strings.TrimSpace(withoutStrings(s.at))
+	what := strings.TrimSpace(withoutStrings(s.place))
 	switch {
 	case strings.HasPrefix(value, `"""`) || strings.HasPrefix(value, "'''"):
 		return s.say(fault, "the text in three quotation marks is not closed", fmt.Sprintf("write %s = \"…\" on one line", name))

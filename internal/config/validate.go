@@ -58,8 +58,8 @@ func (d *document) oneOf(path, value string, allowed ...string) bool {
 // choices checks an array whose elements have a fixed choice.
 func (d *document) choices(path string, values, allowed []string) {
 	for i, v := range values {
-		if at := element(path, i); d.oneOf(at, v, allowed...) && slices.Contains(values[:i], v) {
-			d.twice(at, v)
+		if place := element(path, i); d.oneOf(place, v, allowed...) && slices.Contains(values[:i], v) {
+			d.twice(place, v)
 		}
 	}
 }
@@ -98,7 +98,7 @@ func (d *document) hostname() {
 // elementOrKey returns the path of the i-th element of an array, or that of its
 // key if a single string takes the place of the array.
 func (d *document) elementOrKey(path string, i int) string {
-	if p := element(path, i); d.at.has(p) {
+	if p := element(path, i); d.pos.has(p) {
 		return p
 	}
 	return path

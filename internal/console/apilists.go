@@ -127,7 +127,7 @@ func (x *exchange) apiEntries(none) (result apiEntries, err error) {
 	if x.query("q") != "" || x.query("for") != "" {
 		return x.matchingEntries(l)
 	}
-	at, err := listfiles.ParsePlace(x.query("at"))
+	place, err := listfiles.ParsePlace(x.query("at"))
 	if err != nil {
 		return result, invalid(sentence(err))
 	}
@@ -135,7 +135,7 @@ func (x *exchange) apiEntries(none) (result apiEntries, err error) {
 	if err != nil {
 		return result, conflict("%s", sentence(err))
 	}
-	page, err := listfiles.Browse(x.r.Context(), files, at, n)
+	page, err := listfiles.Browse(x.r.Context(), files, place, n)
 	if err != nil {
 		return result, err
 	}

@@ -39,8 +39,8 @@ func testConsole(t testing.TB, change ...func(*Options)) *Console {
 }
 
 // settings returns settings that do not change.
-func settings(at, ssoHeader string) func() Settings {
-	u, err := url.Parse(at)
+func settings(place, ssoHeader string) func() Settings {
+	u, err := url.Parse(place)
 	if err != nil {
 		panic(err) // a test has written it
 	}

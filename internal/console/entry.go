@@ -229,17 +229,17 @@ func (x *exchange) previewEntry(f *entryForm) error {
 	if err == nil {
 		err = x.console.mayAdd(x.who, l, e.Name, e.Until)
 	}
-	var would managed.Result
+	var result managed.Result
 	if err == nil {
-		would, err = x.console.Editor.Add(x.r.Context(), by(x.who), l.Name, []managed.NewEntry{e}, managed.Options{DryRun: true})
+		result, err = x.console.Editor.Add(x.r.Context(), by(x.who), l.Name, []managed.NewEntry{e}, managed.Options{DryRun: true})
 	}
 	if err == nil {
-		err = mayReplace(x.who, would, e.Until)
+		err = mayReplace(x.who, result, e.Until)
 	}
 	if err != nil {
 		return x.problem(f, err)
 	}
-	f.Entry, f.To, f.Ends, f.Would = e.Entry, e.For, e.Until, &would.Entries[0]
+	f.Entry, f.To, f.Ends, f.Would = e.Entry, e.For, e.Until, &result.Entries[0]
 	f.Entry = f.Would.Entry
 	if !f.Ends.IsZero() {
 		f.End = untilTime(f.Ends, x.console.Now())

@@ -46,14 +46,14 @@ func (f *entryForm) choices(x *exchange) {
 	if x.who.Domains == nil {
 		f.Whoms = append(f.Whoms, option{forAll, "everybody"})
 	}
-	one, all := "one recipient", "all recipients at a domain"
+	item, all := "one recipient", "all recipients at a domain"
 	if recipient != "" {
-		one = "only " + recipient
+		item = "only " + recipient
 	}
 	if whose != "" {
 		all = "everybody at " + whose
 	}
-	f.Whoms = append(f.Whoms, option{forRecipient, one}, option{forDomain, all})
+	f.Whoms = append(f.Whoms, option{forRecipient, item}, option{forDomain, all})
 	if _, ok := x.console.Editor.Default(f.Type, true); ok && f.Whom == "" && recipient != "" {
 		f.Whom = forRecipient
 	}

@@ -118,20 +118,20 @@ func (x *exchange) remedies(ctx context.Context, f *entryForm, d *decisions.Deci
 		if len(shown) == maxRemedies {
 			break
 		}
-		var one remedy
+		var single remedy
 		for _, step := range r {
 			if !x.maySuggest(step) {
-				one.Steps = nil
+				single.Steps = nil
 				break
 			}
-			one.Steps = append(one.Steps, stepWords(step))
-			one.Path = f.stepPath(step)
+			single.Steps = append(single.Steps, stepWords(step))
+			single.Path = f.stepPath(step)
 		}
 		if len(r) > 1 {
-			one.Path = ""
+			single.Path = ""
 		}
-		if one.Steps != nil {
-			shown = append(shown, one)
+		if single.Steps != nil {
+			shown = append(shown, single)
 		}
 	}
 	return shown, err

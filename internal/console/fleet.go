@@ -58,12 +58,12 @@ func (x *exchange) fleet() error {
 // fillFleet fills in the state of the fleet, the members that have problems first.
 func (x *exchange) fillFleet(p *fleetPage) {
 	now := x.console.Now()
-	state, at := x.console.fleet.get(now)
+	state, instant := x.console.fleet.get(now)
 	if state == nil {
 		return
 	}
 	f := *state
-	p.Fleet, p.At = &f, at
+	p.Fleet, p.At = &f, instant
 	p.Members = report.FleetMembers(&f, now)
 	bad := len(p.Members) > 0 && p.Members[0].Bad
 	p.Well = f.State == admin.FleetConnected && len(f.Problems) == 0 && f.MembersError == "" && !bad
@@ -71,11 +71,11 @@ func (x *exchange) fillFleet(p *fleetPage) {
 	f.Problems, p.MoreProblems = first(f.Problems, maxFleetProblems)
 	p.Notes, _ = first(f.Notes, maxFleetProblems)
 	for _, l := range report.FleetLists(&f) {
-		one := fleetList{FleetList: l}
+		single := fleetList{FleetList: l}
 		if _, err := x.console.list(l.Name); err == nil {
-			one.Path = "/lists/" + url.PathEscape(l.Name)
+			single.Path = "/lists/" + url.PathEscape(l.Name)
 		}
-		p.Lists = append(p.Lists, one)
+		p.Lists = append(p.Lists, single)
 	}
 }
 

@@ -248,8 +248,8 @@ func TestFleetPage(t *testing.T) {
 	body := visit(t, f.Console, cookie, "/fleet", 200)
 	wantText(t, body, "The fleet has problems.", "mx3: list blocked: the disk is full", "connected to tls://192.0.2.1:4222", "mx1 this gate",
 		"1 list, none behind", "blocked behind by 3", "blocked differs", "-95 s", "40 s ago", "down next hop is down", "0123456789ab", "mx2, mx3")
-	if at := []int{strings.Index(body, "1.1<"), strings.Index(body, "this gate</span>")}; !slices.IsSorted(at) {
-		t.Errorf("members with problems are not the first: %v", at)
+	if positions := []int{strings.Index(body, "1.1<"), strings.Index(body, "this gate</span>")}; !slices.IsSorted(positions) {
+		t.Errorf("members with problems are not the first: %v", positions)
 	}
 	if linkTo(body, "/fleet") == "" || !strings.Contains(body, `data-reload="10"`) {
 		t.Error("the page is not in the navigation, or does not load again")

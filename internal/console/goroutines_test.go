@@ -91,7 +91,7 @@ func TestHealthFault(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	faulty = false
-	if now, err := h.wait(context.Background(), time.Now()); err != nil || !now.Healthy {
-		t.Errorf("%+v, %v", now, err)
+	if health, err := h.wait(context.Background(), time.Now()); err != nil || !health.Healthy {
+		t.Errorf("%+v, %v", health, err)
 	}
 }

@@ -92,13 +92,13 @@ func (x *exchange) listEntries(v *listView) error {
 
 // browseList adds a page of entries.
 func (x *exchange) browseList(v *listView) error {
-	at, err := listfiles.ParsePlace(x.query("at"))
+	place, err := listfiles.ParsePlace(x.query("at"))
 	if err != nil {
 		return invalid(sentence(err))
 	}
 	l, err := listfiles.New(*v.Facts)
 	if err == nil {
-		v.Page, err = listfiles.Browse(x.r.Context(), l, at, pageEntries)
+		v.Page, err = listfiles.Browse(x.r.Context(), l, place, pageEntries)
 	}
 	if err != nil {
 		v.Problem = sentence(err)
@@ -209,11 +209,11 @@ func (x *exchange) askRemove() error {
 	if err != nil {
 		return err
 	}
-	would, err := x.console.Editor.Remove(x.r.Context(), by(x.who), l.Name, []managed.Name{name}, managed.Options{DryRun: true})
+	result, err := x.console.Editor.Remove(x.r.Context(), by(x.who), l.Name, []managed.Name{name}, managed.Options{DryRun: true})
 	if err != nil {
 		return err
 	}
-	v := removeView{List: l.Name, Seen: x.who.May(accounts.SeeLists), Back: x.backPath("/lists/" + url.PathEscape(l.Name)), Entry: would.Entries[0].EntryInfo}
+	v := removeView{List: l.Name, Seen: x.who.May(accounts.SeeLists), Back: x.backPath("/lists/" + url.PathEscape(l.Name)), Entry: result.Entries[0].EntryInfo}
 	e, err := parseEntry(l, name)
 	if err != nil {
 		return err

@@ -118,12 +118,12 @@ func (x *exchange) startHeld() error {
 }
 
 // compare compares the version of a list that serves with its files.
-func (c *Console) compare(ctx context.Context, of *config.List) (*listcompare.Diff, error) {
-	l, err := listfiles.New(*of)
+func (c *Console) compare(ctx context.Context, list *config.List) (*listcompare.Diff, error) {
+	l, err := listfiles.New(*list)
 	if err != nil {
 		return nil, err
 	}
-	index, key, _, ok := c.Set().Index(of.Name)
+	index, key, _, ok := c.Set().Index(list.Name)
 	if !ok {
 		index, key = new(segment.Segment), listfiles.NewKey()
 	}

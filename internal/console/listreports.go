@@ -176,8 +176,8 @@ func (c *Console) unusedOn(ctx context.Context, list string, days int, here bool
 		}
 		return nil
 	}, func(e admin.UnusedEntry) error {
-		if at, _ := slices.BinarySearchFunc(u.Entries, e, order); at < maxUnused {
-			u.Entries = slices.Insert(u.Entries, at, e)
+		if pos, _ := slices.BinarySearchFunc(u.Entries, e, order); pos < maxUnused {
+			u.Entries = slices.Insert(u.Entries, pos, e)
 			u.Entries = u.Entries[:min(len(u.Entries), maxUnused)]
 		}
 		return nil

@@ -283,8 +283,8 @@ func (g *listsGate) Accept(ctx context.Context, list, _ string) (admin.Accepted,
 	if err == nil {
 		err = g.p.store.Accept(ctx, list)
 	}
-	now, _ := report.FindStats(g.p.store.Set(), list)
-	return admin.Accepted{Entries: now.Entries, Before: l.Entries}, err
+	listStats, _ := report.FindStats(g.p.store.Set(), list)
+	return admin.Accepted{Entries: listStats.Entries, Before: l.Entries}, err
 }
 
 func (g *listsGate) Pin(ctx context.Context, _ admin.Peer, list string, r admin.PinRequest) (admin.PinResult, error) {

@@ -156,8 +156,8 @@ func (s *listSearch) wants(key string) bool {
 	if !s.perRecipient {
 		return s.sender.has(key)
 	}
-	recipient, of, _ := strings.Cut(key, "\t")
-	return s.recipient.has(recipient) && s.sender.has(of)
+	recipient, name, _ := strings.Cut(key, "\t")
+	return s.recipient.has(recipient) && s.sender.has(name)
 }
 
 // searchList adds the entries of the version that serves which match what is wanted.

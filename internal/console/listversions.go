@@ -139,8 +139,8 @@ func (d *download) Write(p []byte) (int, error) {
 }
 
 // file adds one of the files of a list.
-func (d *download) file(path string, of int, content io.Reader) error {
-	if of > 1 {
+func (d *download) file(path string, total int, content io.Reader) error {
+	if total > 1 {
 		if _, err := fmt.Fprintf(d, "# %s\n", visible(path)); err != nil {
 			return err
 		}

@@ -37,8 +37,8 @@ func TestMailPage(t *testing.T) {
 
 	body := visit(t, p.Console, admin, "/mail", 200)
 	wantText(t, body, "HEADERAAAAAA", "header: ", "and 1 more", "× 1,204", "refused by the server", "list blocked has spam.example (unsolicited mail)", "The history reaches back to", "It has no mail that was accepted as usual.")
-	if at := []int{strings.Index(body, "HEADERAAAAAA"), strings.Index(body, "FLOODAAAAAAA"), strings.Index(body, "ACCEPTEDAAAA")}; !slices.IsSorted(at) {
-		t.Errorf("rows are not in the order of time: %v", at)
+	if positions := []int{strings.Index(body, "HEADERAAAAAA"), strings.Index(body, "FLOODAAAAAAA"), strings.Index(body, "ACCEPTEDAAAA")}; !slices.IsSorted(positions) {
+		t.Errorf("rows are not in the order of time: %v", positions)
 	}
 	want := "/entry/new?id=HEADERAAAAAA&sender=news%40shop.example&show=1&type=allow"
 	if n := strings.Count(body, "Let in…"); n != 2 || linkTo(body, want) != want {

@@ -243,8 +243,8 @@ func (c *Console) wantedAddress(text string) (string, error) {
 // pastedAddress returns the address in a text as mail programs and pages have it: with a name before
 // it, as in "Bob <bob@example.net>", or after mailto:.
 func pastedAddress(text string) string {
-	if at := strings.LastIndexByte(text, '<'); at >= 0 && strings.HasSuffix(text, ">") {
-		text = text[at+1 : len(text)-1]
+	if pos := strings.LastIndexByte(text, '<'); pos >= 0 && strings.HasSuffix(text, ">") {
+		text = text[pos+1 : len(text)-1]
 	}
 	const mailto = "mailto:"
 	if len(text) > len(mailto) && strings.EqualFold(text[:len(mailto)], mailto) {

@@ -85,8 +85,8 @@ func describeAPI(t *testing.T) object {
 			"responses": object{"200": object{"description": "The document", "content": object{"application/json": object{"schema": object{"type": "object"}}}}},
 		}},
 	}
-	for _, one := range operations() {
-		op := one.About()
+	for _, of := range operations() {
+		op := of.About()
 		path, _ := paths[apiRoot+op.Path].(object)
 		if path == nil {
 			path = object{}

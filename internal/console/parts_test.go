@@ -144,9 +144,9 @@ func (g *partsGate) Health(context.Context) admin.Health { return g.health }
 
 // refusal returns a row about a refused message that came some time ago.
 func refusal(id string, ago time.Duration) decisions.Decision {
-	at := time.Now().Add(-ago).Round(0)
+	instant := time.Now().Add(-ago).Round(0)
 	return decisions.Decision{
-		ID: id, Time: at, Last: at, Count: 1, Event: "refused", Level: "INFO", Listener: "listen", Client: "203.0.113.7:40596", Helo: "client.example.com",
+		ID: id, Time: instant, Last: instant, Count: 1, Event: "refused", Level: "INFO", Listener: "listen", Client: "203.0.113.7:40596", Helo: "client.example.com",
 		Sender: "x@mail.spam.example", Recipients: []string{"ann@b.example"}, MessageID: "<m1@mail.spam.example>",
 		Action: "reject", List: "blocked", Entry: "spam.example", Reason: "unsolicited mail",
 		Reply: "550 5.7.1 <x@mail.spam.example> refused: list blocked (unsolicited mail); id " + id,

@@ -130,12 +130,12 @@ func (x *exchange) add(l *config.List, e managed.NewEntry) (managed.Result, erro
 		return managed.Result{}, err
 	}
 	if _, limited := x.who.Longest(); limited {
-		would, err := x.console.Editor.Add(x.r.Context(), by(x.who), l.Name, []managed.NewEntry{e}, managed.Options{DryRun: true})
+		result, err := x.console.Editor.Add(x.r.Context(), by(x.who), l.Name, []managed.NewEntry{e}, managed.Options{DryRun: true})
 		if err == nil {
-			err = mayReplace(x.who, would, e.Until)
+			err = mayReplace(x.who, result, e.Until)
 		}
 		if err != nil {
-			return would, err
+			return result, err
 		}
 	}
 	return x.console.Editor.Add(x.r.Context(), by(x.who), l.Name, []managed.NewEntry{e}, managed.Options{Why: e.Reason})
@@ -143,13 +143,13 @@ func (x *exchange) add(l *config.List, e managed.NewEntry) (managed.Result, erro
 
 // mayReplace returns why an account may not add an entry in place of one that the list has, or nil.
 // would is what adding it would do.
-func mayReplace(who accounts.Account, would managed.Result, until time.Time) error {
-	was := would.Entries[0].Was
+func mayReplace(who accounts.Account, result managed.Result, until time.Time) error {
+	was := result.Entries[0].Was
 	if _, limited := who.Longest(); !limited || was == nil {
 		return nil
 	}
 	if ends, err := listfile.ParseUntil(was.Until); was.Until == "" || err == nil && ends > until.Unix() {
-		return conflict("%s is in the list %s already, and counts longer.", was.Text(), would.List)
+		return conflict("%s is in the list %s already, and counts longer.", was.Text(), result.List)
 	}
 	return nil
 }

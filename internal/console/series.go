@@ -114,15 +114,15 @@ func newSeries(s span, begin time.Time, totals []decisions.Total) *series {
 	lists, reasons := map[string]int64{}, map[string]int64{}
 	for _, t := range totals {
 		k := slices.Index(kinds, t.Action)
-		at, exact := slices.BinarySearchFunc(starts, t.Start, time.Time.Compare)
+		pos, exact := slices.BinarySearchFunc(starts, t.Start, time.Time.Compare)
 		if !exact {
-			at--
+			pos--
 		}
-		if k < 0 || at < 0 {
+		if k < 0 || pos < 0 {
 			continue // what only monitors, and what is before the span
 		}
-		all.Steps[at].Counts[k] += t.Count
-		all.Steps[at].Sum += t.Count
+		all.Steps[pos].Counts[k] += t.Count
+		all.Steps[pos].Sum += t.Count
 		all.Kinds[k].Sum += t.Count
 		all.Total += t.Count
 		if t.Action != "accept" {

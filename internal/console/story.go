@@ -137,13 +137,13 @@ func (x *exchange) findMessage(ctx context.Context, id, gate string, most int) (
 
 // ofOneGate returns the decisions of the gate that has the newest one: an id is that of one message
 // on one gate.
-func ofOneGate(all []fleetsearch.Decision) (of []decisions.Decision) {
+func ofOneGate(all []fleetsearch.Decision) (subject []decisions.Decision) {
 	for _, d := range all {
 		if d.Gate == all[0].Gate {
-			of = append(of, d.Decision)
+			subject = append(subject, d.Decision)
 		}
 	}
-	return of
+	return subject
 }
 
 // tell fills in what the decisions say, the oldest first.
@@ -178,32 +178,32 @@ func facts(all []decisions.Decision) (known []fact) {
 		}
 		known = append(known, fact{name, values, link})
 	}
-	one := func(get func(*decisions.Decision) string) func(*decisions.Decision) []string {
+	step := func(get func(*decisions.Decision) string) func(*decisions.Decision) []string {
 		return func(d *decisions.Decision) []string { return []string{get(d)} }
 	}
 	other := func(key string) func(*decisions.Decision) []string {
-		return one(func(d *decisions.Decision) string { return d.Attr(key) })
+		return step(func(d *decisions.Decision) string { return d.Attr(key) })
 	}
-	add("Sender", "sender", one(func(d *decisions.Decision) string { return d.Sender }))
+	add("Sender", "sender", step(func(d *decisions.Decision) string { return d.Sender }))
 	add("In the header", "", func(d *decisions.Decision) []string { return d.HeaderSenders })
 	add("Recipients", "", func(d *decisions.Decision) []string { return d.Recipients })
-	add("Client", "client", one(func(d *decisions.Decision) string { return clientIP(d.Client) }))
-	add("Calls itself", "", one(func(d *decisions.Decision) string { return d.Helo }))
+	add("Client", "client", step(func(d *decisions.Decision) string { return clientIP(d.Client) }))
+	add("Calls itself", "", step(func(d *decisions.Decision) string { return d.Helo }))
 	add("Forwarded for", "", other("forwarded_for"))
 	add("TLS", "", other("tls"))
-	add("Logged in", "", one(func(d *decisions.Decision) string {
+	add("Logged in", "", step(func(d *decisions.Decision) string {
 		if d.Attr("authenticated") != "" {
 			return "yes"
 		}
 		return ""
 	}))
-	add("Came in by", "", one(cameBy))
+	add("Came in by", "", step(cameBy))
 	add("Queue id there", "", other("queue_id"))
-	add("Message-ID", "", one(func(d *decisions.Decision) string { return d.MessageID }))
-	add("Size", "", one(func(d *decisions.Decision) string { return size(d.Size) }))
-	add("Took", "", one(func(d *decisions.Decision) string { return took(d.Duration) }))
+	add("Message-ID", "", step(func(d *decisions.Decision) string { return d.MessageID }))
+	add("Size", "", step(func(d *decisions.Decision) string { return size(d.Size) }))
+	add("Took", "", step(func(d *decisions.Decision) string { return took(d.Duration) }))
 	add("Next hop", "", other("server"))
-	add("Reply to the client", "", one(func(d *decisions.Decision) string { return cmp.Or(d.Reply, d.Attr("next_hop")) }))
+	add("Reply to the client", "", step(func(d *decisions.Decision) string { return cmp.Or(d.Reply, d.Attr("next_hop")) }))
 	return known
 }
 

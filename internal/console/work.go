@@ -56,8 +56,8 @@ func (s *works) get(key string) *work {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if w := s.all[key]; w != nil {
-		now := *w
-		return &now
+		work := *w
+		return &work
 	}
 	return nil
 }
@@ -138,19 +138,19 @@ type cached[T any] struct {
 	fresh time.Duration
 	log   *slog.Logger
 
-	mu     sync.Mutex
-	last   *T
-	at     time.Time     // when it was asked for
-	asking chan struct{} // closed when the answer is there; nil: nobody asks
+	mu      sync.Mutex
+	last    *T
+	instant time.Time     // when it was asked for
+	asking  chan struct{} // closed when the answer is there; nil: nobody asks
 }
 
 // get returns the answer as of now or a little earlier, and when that was; nil if the first one is
 // not there yet.
 func (c *cached[T]) get(now time.Time) (*T, time.Time) {
 	c.mu.Lock()
-	if c.last != nil && now.Sub(c.at).Abs() < c.fresh {
+	if c.last != nil && now.Sub(c.instant).Abs() < c.fresh {
 		defer c.mu.Unlock()
-		return c.last, c.at
+		return c.last, c.instant
 	}
 	if c.asking == nil {
 		c.asking = make(chan struct{})
@@ -164,7 +164,7 @@ func (c *cached[T]) get(now time.Time) (*T, time.Time) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.last, c.at
+	return c.last, c.instant
 }
 
 // refresh asks the gate. Nobody waits for this goroutine, so that a panic in it would end the
@@ -178,14 +178,14 @@ func (c *cached[T]) refresh(done chan struct{}, now time.Time) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		if c.asking = nil; answer != nil {
-			c.last, c.at = answer, now
+			c.last, c.instant = answer, now
 		}
 		close(done)
 	}()
 	ctx, cancel := context.WithTimeout(context.Background(), cachedLimit)
 	defer cancel()
-	said := c.ask(ctx)
-	answer = &said
+	text := c.ask(ctx)
+	answer = &text
 }
 
 // wait returns the answer as get does, but waits for the first one, and for one that is fresh.

@@ -23,16 +23,18 @@ func cpu(t testing.TB) time.Duration {
 // traffic makes decisions like those of a gate: 20,000 senders of 3,000 domains, of which some are
 // frequent, and 2,000 recipients.
 type traffic struct {
-	r  *rand.Rand
-	at time.Time
-	i  int
+	r       *rand.Rand
+	instant time.Time
+	i       int
 }
 
-func newTraffic(at time.Time) *traffic { return &traffic{r: rand.New(rand.NewPCG(1, 2)), at: at} }
+func newTraffic(instant time.Time) *traffic {
+	return &traffic{r: rand.New(rand.NewPCG(1, 2)), instant: instant}
+}
 
 func (t *traffic) next(step time.Duration) *Decision {
 	t.i++
-	t.at = t.at.Add(step)
+	t.instant = t.instant.Add(step)
 	domain := fmt.Sprintf("mail%d.company%d.example", t.r.IntN(3), int(t.r.ExpFloat64()*300))
 	sender := fmt.Sprintf("user%d@%s", t.r.IntN(20), domain)
 	recipient := fmt.Sprintf("person%d@example.net", t.r.IntN(2000))
@@ -42,7 +44,7 @@ func (t *traffic) next(step time.Duration) *Decision {
 	}
 	id := fmt.Sprintf("%012X", uint64(t.i)*0x9E3779B97F4A7C15>>16)
 	return &Decision{
-		ID: id, Time: t.at, Event: "refused", Level: "INFO", Action: "reject",
+		ID: id, Time: t.instant, Event: "refused", Level: "INFO", Action: "reject",
 		Client: fmt.Sprintf("203.0.%d.%d:%d", t.r.IntN(50), t.r.IntN(256), 1024+t.r.IntN(60000)), Helo: domain,
 		Sender: sender, Recipients: []string{recipient}, List: list, Entry: domain, Reason: "unsolicited mail",
 		Reply:    fmt.Sprintf("550 5.7.1 <%s> refused: list %s (unsolicited mail); id %s", sender, list, id),

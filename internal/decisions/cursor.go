@@ -8,15 +8,15 @@ import (
 
 // place is a place in the order of the history: by time, then by file, then by row.
 type place struct {
-	at   int64 // nanoseconds
-	file int64 // the file's number
-	n    int64 // the row's number in the file
+	offset int64 // nanoseconds
+	file   int64 // the file's number
+	n      int64 // the row's number in the file
 }
 
 // before reports whether p is older than other.
 func (p place) before(other place) bool {
-	if p.at != other.at {
-		return p.at < other.at
+	if p.offset != other.offset {
+		return p.offset < other.offset
 	}
 	if p.file != other.file {
 		return p.file < other.file
@@ -31,7 +31,7 @@ const cursorVersion = 1
 
 func (p place) cursor() Cursor {
 	b := []byte{cursorVersion}
-	for _, v := range []int64{p.at, p.file, p.n} {
+	for _, v := range []int64{p.offset, p.file, p.n} {
 		b = binary.AppendUvarint(b, uint64(v))
 	}
 	return Cursor(base64.RawURLEncoding.EncodeToString(b))

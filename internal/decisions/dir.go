@@ -137,8 +137,8 @@ func (f folder) checkLock(name string, locked *os.File) error {
 	if err != nil {
 		return err
 	}
-	now, err := f.tree.StatFile(f.lockName(name))
-	if errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(now, info) {
+	current, err := f.tree.StatFile(f.lockName(name))
+	if errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(current, info) {
 		return errLocked
 	}
 	return err

@@ -34,9 +34,9 @@ func (r *Reader) Find(ctx context.Context, q Query) (Page, error) {
 		return Page{}, err
 	}
 	bytes := 0
-	next, err := r.walk(ctx, files, &q, func(d Decision, at place) bool {
-		at.n++ // this one, too
-		page.Decisions, page.Places = append(page.Decisions, d), append(page.Places, at.cursor())
+	next, err := r.walk(ctx, files, &q, func(d Decision, pos place) bool {
+		pos.n++ // this one, too
+		page.Decisions, page.Places = append(page.Decisions, d), append(page.Places, pos.cursor())
 		bytes += d.size()
 		return len(page.Decisions) < limit && bytes < findBytes
 	}, func() bool {
@@ -99,28 +99,28 @@ func (r *Reader) walk(ctx context.Context, files []file, q *Query, found func(De
 			s.close()
 		}
 	}()
-	for _, of := range files {
-		all = append(all, newSearch(r, of, q, before))
+	for _, file := range files {
+		all = append(all, newSearch(r, file, q, before))
 	}
 	for {
 		newest := newestOf(all)
 		if newest == nil {
 			return "", nil
 		}
-		at := newest.next
+		pos := newest.next
 		d, ok, err := newest.step()
 		if err != nil {
 			if err = skippable(err); err != nil {
-				return "", fmt.Errorf("history %s: %w", newest.of.name(), err)
+				return "", fmt.Errorf("history %s: %w", newest.file.name(), err)
 			}
 			newest.done = true
 			continue
 		}
-		if ok && !found(d, at) {
+		if ok && !found(d, pos) {
 			if newestOf(all) == nil {
 				return "", nil
 			}
-			return at.cursor(), nil
+			return pos.cursor(), nil
 		}
 		if err := ctx.Err(); err != nil {
 			return "", context.Cause(ctx)
@@ -129,10 +129,10 @@ func (r *Reader) walk(ctx context.Context, files []file, q *Query, found func(De
 			if newest = newestOf(all); newest == nil {
 				return "", nil
 			}
-			at = newest.next
-			at.n++ // this one, too
-			if at.before(before) {
-				return at.cursor(), nil
+			pos = newest.next
+			pos.n++ // this one, too
+			if pos.before(before) {
+				return pos.cursor(), nil
 			} // otherwise the next call would begin where this one did
 		}
 	}
@@ -164,16 +164,16 @@ func newestOf(all []*search) (newest *search) {
 
 // reach returns the time of the oldest decision, nil if there is none.
 func (r *Reader) reach(files []file) (reach *time.Time, err error) {
-	for _, of := range files {
-		if reach != nil && of.start() > reach.UnixNano() {
+	for _, file := range files {
+		if reach != nil && file.start() > reach.UnixNano() {
 			continue
 		}
-		at, err := r.oldest(of)
+		offset, err := r.oldest(file)
 		if err != nil {
 			return nil, err
 		}
-		if at != 0 && (reach == nil || at < reach.UnixNano()) {
-			t := time.Unix(0, at).UTC()
+		if offset != 0 && (reach == nil || offset < reach.UnixNano()) {
+			t := time.Unix(0, offset).UTC()
 			reach = &t
 		}
 	}
@@ -181,26 +181,26 @@ func (r *Reader) reach(files []file) (reach *time.Time, err error) {
 }
 
 // oldest returns the time of the oldest row of a file, 0 if there is none.
-func (r *Reader) oldest(of file) (int64, error) {
-	name := of.name()
+func (r *Reader) oldest(file file) (int64, error) {
+	name := file.name()
 	r.mu.Lock()
-	at := r.first[name]
+	offset := r.first[name]
 	r.mu.Unlock()
-	if at != 0 {
-		return at, nil
+	if offset != 0 {
+		return offset, nil
 	}
-	f, err := r.open(of)
+	f, err := r.open(file)
 	if err == nil {
-		at, _, err = f.int(selectFirst)
+		offset, _, err = f.int(selectFirst)
 		r.release(f)
 	}
 	if err == errSkip || err != nil && skippable(err) == nil {
 		return 0, nil
 	}
-	if err == nil && at != 0 {
+	if err == nil && offset != 0 {
 		r.mu.Lock()
-		r.first[name] = at
+		r.first[name] = offset
 		r.mu.Unlock()
 	}
-	return at, err
+	return offset, err
 }

@@ -172,7 +172,7 @@ func FuzzCursor(f *testing.F) {
 	f.Add("AQ")
 	f.Fuzz(func(t *testing.T, text string) {
 		p, err := Cursor(text).place()
-		if err == nil && (string(p.cursor()) != text || p.at < 0 || p.file < 0 || p.n < 0) {
+		if err == nil && (string(p.cursor()) != text || p.offset < 0 || p.file < 0 || p.n < 0) {
 			t.Errorf("%q is %v", text, p)
 		}
 	})

@@ -85,39 +85,39 @@ func (f *floods) hash(texts ...string) xxh3.Uint128 {
 
 // add counts a decision. It returns the flood that it belongs to, nil for none, and the row to be
 // written, nil if it is counted in another one. Room is the most bytes of a share.
-func (f *floods) add(d *Decision, room int64) (of *flood, row *Decision) {
+func (f *floods) add(d *Decision, room int64) (subject *flood, row *Decision) {
 	if !merges(d) {
 		return nil, d
 	}
 	key := f.key(d)
-	of = f.seen[key]
-	if of == nil || d.Time.Sub(of.start).Abs() >= floodWindow {
-		if of == nil && len(f.seen) >= floodKeys {
+	subject = f.seen[key]
+	if subject == nil || d.Time.Sub(subject.start).Abs() >= floodWindow {
+		if subject == nil && len(f.seen) >= floodKeys {
 			f.forget(d.Time)
 		}
-		of = &flood{start: d.Time}
-		f.seen[key] = of
+		subject = &flood{start: d.Time}
+		f.seen[key] = subject
 	}
-	if of.rows < floodRows {
+	if subject.rows < floodRows {
 		s := f.share(d)
 		if size := int64(d.size()); s.others == nil && s.bytes+size <= room {
 			s.bytes += size
-			of.rows++
-			of.row, of.n, of.count = d, 0, d.Count
-			return of, d
+			subject.rows++
+			subject.row, subject.n, subject.count = d, 0, d.Count
+			return subject, d
 		}
 		if s.others == nil {
 			row := d.ofOthers()
 			s.others = &flood{start: d.Time, rows: floodRows, row: row, count: row.Count}
 			return s.others, row
 		}
-		of = s.others
+		subject = s.others
 	}
-	of.count += d.Count
-	if d.Time.After(of.last) {
-		of.last = d.Time
+	subject.count += d.Count
+	if d.Time.After(subject.last) {
+		subject.last = d.Time
 	}
-	return of, nil
+	return subject, nil
 }
 
 // share returns the share that a decision counts in.
@@ -145,8 +145,8 @@ func (d *Decision) ofOthers() *Decision {
 
 // forget removes the floods that are over; all, if that does not make room.
 func (f *floods) forget(now time.Time) {
-	for key, of := range f.seen {
-		if now.Sub(of.start).Abs() >= floodWindow {
+	for key, flood := range f.seen {
+		if now.Sub(flood.start).Abs() >= floodWindow {
 			delete(f.seen, key)
 		}
 	}

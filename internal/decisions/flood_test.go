@@ -13,10 +13,10 @@ import (
 // TestFloodOfOneRecipient: refusals at two recipients are two rows, so that each one finds his.
 func TestFloodOfOneRecipient(t *testing.T) {
 	f := newFloods()
-	of := func(recipients ...string) *Decision {
+	choose := func(recipients ...string) *Decision {
 		return &Decision{Sender: "a@listed.example", Recipients: recipients}
 	}
-	first, again, other := f.key(of("b@example.net")), f.key(of("b@example.net")), f.key(of("c@example.net"))
+	first, again, other := f.key(choose("b@example.net")), f.key(choose("b@example.net")), f.key(choose("c@example.net"))
 	if first != again || first == other {
 		t.Error("the keys do not tell recipients apart")
 	}
@@ -32,16 +32,16 @@ func TestShare(t *testing.T) {
 	const n = 20_000
 	var others []string
 	for i := range n {
-		at := now.Add(time.Duration(i) * time.Millisecond)
-		d := refusal(i, at)
+		instant := now.Add(time.Duration(i) * time.Millisecond)
+		d := refusal(i, instant)
 		d.Helo = strings.Repeat("x", 2000)
 		w.Record(d)
 		if i%1000 == 0 {
-			other := refusal(n+i, at)
+			other := refusal(n+i, instant)
 			other.Client = "198.51.100.1:25"
-			list := refusal(2*n+i, at)
+			list := refusal(2*n+i, instant)
 			list.List = "other"
-			passed := refusal(3*n+i, at)
+			passed := refusal(3*n+i, instant)
 			passed.Event, passed.Action, passed.List = verdict.EventAccepted, "accept", ""
 			others = append(others, other.ID, list.ID, passed.ID)
 			write(t, w, other, list, passed)
@@ -57,18 +57,18 @@ func TestShare(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rows, of := 0, 0
+	rows, total := 0, 0
 	for _, d := range p.Decisions {
 		rows += d.Count
 		if d.Sender == Others {
-			of += d.Count
+			total += d.Count
 			if d.Recipients != nil || d.Entry != "" {
 				t.Errorf("%+v", d)
 			}
 		}
 	}
-	if most := shareLeast/2000 + 1; rows != n || len(p.Decisions) > most || n-of > most {
-		t.Errorf("%d rows stand for %d refusals, %d of them others", len(p.Decisions), rows, of)
+	if most := shareLeast/2000 + 1; rows != n || len(p.Decisions) > most || n-total > most {
+		t.Errorf("%d rows stand for %d refusals, %d of them others", len(p.Decisions), rows, total)
 	}
 	t.Logf("%d rows of the client for %d refusals", len(p.Decisions), rows)
 	if s := w.Stats(); s.Bytes > 16<<20 || s.Short {
@@ -91,11 +91,11 @@ func TestShareNextHour(t *testing.T) {
 		{0, 0, "own"}, {1, 0, "own"}, {2, 0, "others"}, {3, 0, "counted"}, {0, time.Second, "counted"},
 		{4, time.Hour, "own"}, {5, time.Hour, "own"}, {6, time.Hour, "others"},
 	} {
-		one := d(c.sender, c.after)
-		_, row := f.add(one, room)
+		decision := d(c.sender, c.after)
+		_, row := f.add(decision, room)
 		got := "others"
 		switch {
-		case row == one:
+		case row == decision:
 			got = "own"
 		case row == nil:
 			got = "counted"

@@ -43,9 +43,9 @@ func write(t testing.TB, w *Recorder, all ...*Decision) {
 }
 
 // refusal returns a refusal that is unlike others with another i.
-func refusal(i int, at time.Time) *Decision {
+func refusal(i int, instant time.Time) *Decision {
 	return &Decision{
-		ID: fmt.Sprintf("ID%06d", i), Time: at, Event: "refused", Level: "INFO", Action: "reject",
+		ID: fmt.Sprintf("ID%06d", i), Time: instant, Event: "refused", Level: "INFO", Action: "reject",
 		Client: "192.0.2.1:4000", Helo: "client.example.com", Sender: fmt.Sprintf("a%d@b%d.spam.example", i, i%100),
 		Recipients: []string{fmt.Sprintf("u%d@example.net", i%1000)}, List: "blocked", Entry: "spam.example",
 		Reason: "unsolicited mail", Reply: "550 5.7.1 refused",

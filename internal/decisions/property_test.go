@@ -48,9 +48,9 @@ func randomAddresses(r *rand.Rand, most int) (all []string) {
 	return all
 }
 
-func randomDecision(r *rand.Rand, i int, at time.Time) *Decision {
+func randomDecision(r *rand.Rand, i int, instant time.Time) *Decision {
 	return &Decision{
-		ID: fmt.Sprintf("ID%d", i/2), Time: at, Event: pick(r, someEvents), Action: pick(r, someActions),
+		ID: fmt.Sprintf("ID%d", i/2), Time: instant, Event: pick(r, someEvents), Action: pick(r, someActions),
 		Client: pick(r, someClients), Sender: randomAddress(r), Recipients: randomAddresses(r, 3),
 		HeaderSenders: randomAddresses(r, 2), List: pick(r, someLists), Entry: fmt.Sprint("entry", i), // unlike others: not merged
 		Reply: "550 no", Size: int64(i), Duration: time.Duration(i), MessageID: "<\u00e9\">",
@@ -200,7 +200,7 @@ func normal(d *Decision) {
 
 // matchesPlainly is Match, told in another way.
 func matchesPlainly(q Query, d Decision) bool {
-	at := func(address string) string {
+	locate := func(address string) string {
 		_, domain, _ := strings.Cut(foldAddress(address), "@")
 		return domain
 	}
@@ -208,7 +208,7 @@ func matchesPlainly(q Query, d Decision) bool {
 	for _, r := range d.Recipients {
 		visible := q.RecipientDomains == nil
 		for _, domain := range q.RecipientDomains {
-			visible = visible || at(r) == strings.ToLower(domain)
+			visible = visible || locate(r) == strings.ToLower(domain)
 		}
 		if visible {
 			mine = append(mine, foldAddress(r))
@@ -221,7 +221,7 @@ func matchesPlainly(q Query, d Decision) bool {
 	below := false
 	for _, s := range append([]string{d.Sender}, d.HeaderSenders...) {
 		from = append(from, foldAddress(s))
-		below = below || ("."+at(s)+"/") != "./" && strings.HasSuffix("."+at(s), "."+strings.ToLower(q.Domain))
+		below = below || ("."+locate(s)+"/") != "./" && strings.HasSuffix("."+locate(s), "."+strings.ToLower(q.Domain))
 	}
 	has := func(all []string, wanted string) bool { return slices.Contains(all, foldAddress(wanted)) }
 	host, _, _ := strings.Cut(strings.Trim(strings.ToLower(d.Client), "["), ":2")

@@ -77,7 +77,7 @@ func hasSender(d *Decision, folded string) bool {
 
 func hasDomain(d *Decision, domain string) bool {
 	for s := range senders(d) {
-		if of := domainOf(s); of == domain || strings.HasSuffix(of, "."+domain) {
+		if name := domainOf(s); name == domain || strings.HasSuffix(name, "."+domain) {
 			return true
 		}
 	}
@@ -121,8 +121,8 @@ func foldDomain(domain string) string {
 
 // domainOf returns the domain of a folded address, or "".
 func domainOf(folded string) string {
-	if at := strings.LastIndexByte(folded, '@'); at >= 0 {
-		return folded[at+1:]
+	if pos := strings.LastIndexByte(folded, '@'); pos >= 0 {
+		return folded[pos+1:]
 	}
 	return ""
 }

@@ -132,8 +132,8 @@ func (f *readFile) int(sql string, parameters ...int64) (int64, bool, error) {
 var errSkip = errors.New("nothing to read")
 
 // open opens a file, or takes an idle one, and begins a transaction.
-func (r *Reader) open(of file) (*readFile, error) {
-	name := of.name()
+func (r *Reader) open(file file) (*readFile, error) {
+	name := file.name()
 	info, err := r.folder.check(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, errSkip
@@ -154,7 +154,7 @@ func (r *Reader) open(of file) (*readFile, error) {
 		f = nil
 	}
 	if f == nil {
-		if f, err = r.openFile(of, info); err != nil {
+		if f, err = r.openFile(file, info); err != nil {
 			return nil, err
 		}
 	}
@@ -165,9 +165,9 @@ func (r *Reader) open(of file) (*readFile, error) {
 	return f, nil
 }
 
-func (r *Reader) openFile(of file, info os.FileInfo) (_ *readFile, err error) {
-	f := &readFile{file: of, info: info, statements: map[string]*sqlite.Stmt{}}
-	if f.db, err = sqlite.Open(r.folder.path(of.name()), true); err != nil {
+func (r *Reader) openFile(file file, info os.FileInfo) (_ *readFile, err error) {
+	f := &readFile{file: file, info: info, statements: map[string]*sqlite.Stmt{}}
+	if f.db, err = sqlite.Open(r.folder.path(file.name()), true); err != nil {
 		return nil, err
 	}
 	defer func() {

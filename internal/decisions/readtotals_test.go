@@ -60,10 +60,10 @@ func TestTotalsSteps(t *testing.T) {
 // TestTotalsPutBack adds what could not be written to what was counted meanwhile.
 func TestTotalsPutBack(t *testing.T) {
 	var tally tally
-	at := time.Unix(0, 0)
-	tally.add(at, "reject", "blocked", "spam", 2)
+	instant := time.Unix(0, 0)
+	tally.add(instant, "reject", "blocked", "spam", 2)
 	failed := tally.take()
-	tally.add(at, "reject", "blocked", "spam", 3)
+	tally.add(instant, "reject", "blocked", "spam", 3)
 	tally.putBack(failed)
 	for a, n := range tally.take() {
 		if n != 5 {

@@ -119,7 +119,7 @@ func (r *Recorder) Configure(keep time.Duration, maxBytes int64, all bool) {
 
 // Accepted is for a plain accept, one without a list. It reports whether the history wants its row: then
 // the caller records it. Otherwise it is counted now, which costs next to nothing.
-func (r *Recorder) Accepted(at time.Time) bool {
+func (r *Recorder) Accepted(instant time.Time) bool {
 	if r.limits.Load().all {
 		return true
 	}

@@ -75,7 +75,7 @@ func TestFloodMemory(t *testing.T) {
 		}
 	}
 	accepted := &Decision{Event: verdict.EventAccepted}
-	if of, row := f.add(accepted, 0); of != nil || row != accepted {
+	if flood, row := f.add(accepted, 0); flood != nil || row != accepted {
 		t.Error("an accepted message is merged")
 	}
 }

@@ -39,7 +39,7 @@ const (
 )
 
 // bind sets the parameters of insertRow.
-func bind(s *sqlite.Stmt, n, at int64, d *Decision) {
+func bind(s *sqlite.Stmt, n, offset int64, d *Decision) {
 	i := 0
 	number := func(v, none int64) {
 		if i++; v == none {
@@ -56,8 +56,8 @@ func bind(s *sqlite.Stmt, n, at int64, d *Decision) {
 		}
 	}
 	number(n, 0)
-	number(at, 0)
-	number(d.Time.UnixNano(), at)
+	number(offset, 0)
+	number(d.Time.UnixNano(), offset)
 	number(int64(d.Count), 1)
 	number(d.Last.UnixNano(), d.Time.UnixNano())
 	for _, v := range []string{d.ID, d.Event, d.Level, d.Door, d.Listener, d.Client, d.Helo, d.Sender} {
@@ -84,8 +84,8 @@ func scan(s *sqlite.Stmt) (d Decision) {
 		}
 		return s.Int(i - 1)
 	}
-	at := number(0)
-	d.Time = time.Unix(0, number(at)).UTC()
+	offset := number(0)
+	d.Time = time.Unix(0, number(offset)).UTC()
 	d.Count = int(number(1))
 	d.Last = time.Unix(0, number(d.Time.UnixNano())).UTC()
 	text := func() string {

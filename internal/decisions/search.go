@@ -12,7 +12,7 @@ type search struct {
 	reader *Reader
 	query  *Query
 	before place // a bound: rows are before it
-	of     file
+	file   file
 	f      *readFile // nil until it is opened
 
 	low, high int64 // rows that are in question
@@ -32,14 +32,14 @@ type section struct {
 }
 
 // newSearch returns the search of one file. It does not open it yet.
-func newSearch(r *Reader, of file, q *Query, before place) *search {
-	s := &search{reader: r, query: q, before: before, of: of}
-	s.next = place{of.end(), of.number, math.MaxInt64 - 1}
+func newSearch(r *Reader, file file, q *Query, before place) *search {
+	s := &search{reader: r, query: q, before: before, file: file}
+	s.next = place{file.end(), file.number, math.MaxInt64 - 1}
 	if before.before(s.next) {
 		s.next = before
 		s.next.n--
 	}
-	s.done = !q.Since.IsZero() && of.end() <= q.Since.UnixNano()
+	s.done = !q.Since.IsZero() && file.end() <= q.Since.UnixNano()
 	return s
 }
 
@@ -51,7 +51,7 @@ func (s *search) close() {
 
 // open opens the file and finds out which rows are in question, and with sections also which sections.
 func (s *search) open(sections bool) (err error) {
-	if s.f, err = s.reader.open(s.of); err != nil {
+	if s.f, err = s.reader.open(s.file); err != nil {
 		if err == errSkip {
 			s.done, err = true, nil
 		}
@@ -71,14 +71,14 @@ func (s *search) open(sections bool) (err error) {
 		return err
 	}
 	if !s.query.Since.IsZero() {
-		n, err := s.after(place{at: s.query.Since.UnixNano()}, last)
+		n, err := s.after(place{offset: s.query.Since.UnixNano()}, last)
 		if err != nil {
 			return err
 		}
 		s.low = n + 1
 	}
 	if !s.query.Until.IsZero() {
-		n, err := s.after(place{at: s.query.Until.UnixNano() + skew*int64(time.Second)}, last)
+		n, err := s.after(place{offset: s.query.Until.UnixNano() + skew*int64(time.Second)}, last)
 		if err != nil {
 			return err
 		}
@@ -95,11 +95,11 @@ func (s *search) open(sections bool) (err error) {
 func (s *search) after(p place, last int64) (int64, error) {
 	var err error
 	isAfter := func(i int) bool {
-		at, e := s.time(int64(i) + 1)
+		offset, e := s.time(int64(i) + 1)
 		if e != nil {
 			err = e
 		}
-		return err != nil || !place{at, s.of.number, int64(i) + 1}.before(p)
+		return err != nil || !place{offset, s.file.number, int64(i) + 1}.before(p)
 	}
 	switch { // most files are searched as a whole; each row that is looked at may be a page to read
 	case last == 0 || isAfter(0):
@@ -113,11 +113,11 @@ func (s *search) after(p place, last int64) (int64, error) {
 
 // time returns the time of a row.
 func (s *search) time(n int64) (int64, error) {
-	at, found, err := s.f.int(selectAt, n)
+	offset, found, err := s.f.int(selectAt, n)
 	if err == nil && !found {
 		err = errMissing
 	}
-	return at, err
+	return offset, err
 }
 
 // readSections reads which sections there are, the oldest first.
@@ -177,16 +177,16 @@ func (s *search) setNext() error {
 		s.done = true
 		return nil
 	}
-	at, err := s.time(n)
-	s.next = place{at, s.of.number, n}
+	offset, err := s.time(n)
+	s.next = place{offset, s.file.number, n}
 	return err
 }
 
 // candidates returns the rows of a section that have the wanted terms, the oldest first.
-func (s *search) candidates(of section) ([]int64, error) {
+func (s *search) candidates(section section) ([]int64, error) {
 	var rows []uint32
 	for i, clause := range s.clauses {
-		have, err := s.rows(of, clause)
+		have, err := s.rows(section, clause)
 		if err != nil {
 			return nil, err
 		}
@@ -201,7 +201,7 @@ func (s *search) candidates(of section) ([]int64, error) {
 	}
 	var found []int64
 	for _, row := range rows {
-		if n := of.first + int64(row); n >= s.low && n <= s.high {
+		if n := section.first + int64(row); n >= s.low && n <= s.high {
 			found = append(found, n)
 		}
 	}
@@ -209,13 +209,13 @@ func (s *search) candidates(of section) ([]int64, error) {
 }
 
 // rows returns the rows of a section that have one of the terms.
-func (s *search) rows(of section, any []term) (all []uint32, err error) {
+func (s *search) rows(section section, any []term) (all []uint32, err error) {
 	wanted := func(t term) bool { return slices.Contains(any, t) }
 	add := func(_ term, rows []uint32) { all = append(all, rows...) }
-	if of.postings != nil {
-		err = decodePostings(of.postings, wanted, add)
+	if section.postings != nil {
+		err = decodePostings(section.postings, wanted, add)
 	} else {
-		err = s.eachBucket(of, any, func(b []byte) error { return decodePostings(b, wanted, add) })
+		err = s.eachBucket(section, any, func(b []byte) error { return decodePostings(b, wanted, add) })
 	}
 	if len(any) > 1 {
 		slices.Sort(all)
@@ -225,10 +225,10 @@ func (s *search) rows(of section, any []term) (all []uint32, err error) {
 }
 
 // eachBucket calls f for each bucket of a block that has some of the terms.
-func (s *search) eachBucket(of section, any []term, f func([]byte) error) error {
+func (s *search) eachBucket(section section, any []term, f func([]byte) error) error {
 	var buckets []int64
 	for _, t := range any {
-		buckets = append(buckets, of.base+t.bucket(int(of.buckets)))
+		buckets = append(buckets, section.base+t.bucket(int(section.buckets)))
 	}
 	slices.Sort(buckets)
 	for _, b := range slices.Compact(buckets) {

@@ -94,13 +94,13 @@ func parents(domain string) iter.Seq[string] {
 
 // lastLabels returns the last maxLabels labels of a domain.
 func lastLabels(domain string) string {
-	at := len(domain)
+	pos := len(domain)
 	for range maxLabels {
-		if at = strings.LastIndexByte(domain[:at], '.'); at < 0 {
+		if pos = strings.LastIndexByte(domain[:pos], '.'); pos < 0 {
 			return domain
 		}
 	}
-	return domain[at+1:]
+	return domain[pos+1:]
 }
 
 // clauses returns what a row must have to match: one of the terms of each clause. The first

@@ -47,7 +47,7 @@ const (
 // count may have those of a rare name, too. If there are more than a million names, counts may lack
 // those of a time at which the name was among the rarest.
 func (r *Reader) Top(ctx context.Context, kind string, since time.Time, limit int, q Query) ([]Ranked, error) {
-	of, ok := topKinds[kind]
+	subject, ok := topKinds[kind]
 	if !ok {
 		return nil, fmt.Errorf("unknown kind %q: one of senders, domains, lists, clients", kind)
 	}
@@ -58,7 +58,7 @@ func (r *Reader) Top(ctx context.Context, kind string, since time.Time, limit in
 	}
 	counts := map[uint64]map[term]*counted{} // by seed
 	for _, f := range files {
-		c := &counter{kind: of.kind, names: of.names, counts: counts}
+		c := &counter{kind: subject.kind, names: subject.names, counts: counts}
 		if err := c.count(ctx, r, f, &q); err != nil {
 			return nil, fmt.Errorf("history %s: %w", f.name(), err)
 		}
@@ -67,7 +67,7 @@ func (r *Reader) Top(ctx context.Context, kind string, since time.Time, limit in
 	byName := map[string]Ranked{}
 	for seed, terms := range counts {
 		for _, t := range largest(terms, limit) {
-			name, last, err := r.name(t, terms[t], seed, of.kind, of.names)
+			name, last, err := r.name(t, terms[t], seed, subject.kind, subject.names)
 			if err != nil {
 				return nil, err
 			}
@@ -105,8 +105,8 @@ type counter struct {
 }
 
 // count counts the rows of a file that match a query.
-func (c *counter) count(ctx context.Context, r *Reader, of file, q *Query) error {
-	c.search = newSearch(r, of, q, place{math.MaxInt64, math.MaxInt64, math.MaxInt64})
+func (c *counter) count(ctx context.Context, r *Reader, file file, q *Query) error {
+	c.search = newSearch(r, file, q, place{math.MaxInt64, math.MaxInt64, math.MaxInt64})
 	defer c.close()
 	if c.done {
 		return nil
@@ -189,7 +189,7 @@ func (c *counter) add(t term, n, last int64) {
 	}
 	has.n += n
 	if last != 0 {
-		has.file, has.row = c.of, last
+		has.file, has.row = c.file, last
 	}
 }
 

@@ -70,8 +70,8 @@ func (r *reasons) name(start int64, reason string) string {
 }
 
 // add counts decisions that are alike.
-func (t *tally) add(at time.Time, action, list, reason string, n int64) {
-	minute, hour := at.Unix()/60*60, at.Unix()/3600*3600
+func (t *tally) add(instant time.Time, action, list, reason string, n int64) {
+	minute, hour := instant.Unix()/60*60, instant.Unix()/3600*3600
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.pending == nil {
@@ -148,8 +148,8 @@ type totalsFile struct {
 
 // open opens the database unless it is open, and still in its place.
 func (t *totalsFile) open() (err error) {
-	now, err := t.folder.check(totalsName)
-	if t.db != nil && err == nil && os.SameFile(now, t.info) {
+	info, err := t.folder.check(totalsName)
+	if t.db != nil && err == nil && os.SameFile(info, t.info) {
 		return nil
 	}
 	t.close()

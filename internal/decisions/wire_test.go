@@ -9,11 +9,11 @@ import (
 
 // TestQueryValues: a query is the same after its way through a URL.
 func TestQueryValues(t *testing.T) {
-	at := time.Date(2026, 11, 22, 15, 39, 26, 839_000_001, time.UTC)
+	instant := time.Date(2026, 11, 22, 15, 39, 26, 839_000_001, time.UTC)
 	for _, q := range []Query{
 		{},
 		{ID: "2ZFPDJSVUUAR", Address: "a&b@x", Sender: "<>", Recipient: "ü@x", Domain: "x.example", List: "l", Action: "reject",
-			Client: "2001:db8::1", Since: at, Until: at.Add(1), Limit: 50, Before: "1/2=3"},
+			Client: "2001:db8::1", Since: instant, Until: instant.Add(1), Limit: 50, Before: "1/2=3"},
 	} {
 		v, err := url.ParseQuery(q.Values().Encode())
 		if err != nil {

@@ -20,7 +20,7 @@ type writeFile struct {
 	info   os.FileInfo // of the file as it was opened
 	db     *sqlite.DB
 
-	n, at      int64 // of the last row
+	n, offset  int64 // of the last row
 	seed       uint64
 	skew       int64 // seconds, by which at exceeds the time of a row at most
 	recent     int   // entries of the table recent, and their rows
@@ -60,13 +60,13 @@ func (f folder) openWrite(day string, most int64, unusable map[string]error) (*w
 		return nil, err
 	}
 	number := int64(0)
-	for _, of := range slices.Backward(all) {
-		number = max(number, of.number)
-		name := of.name()
-		if of.day != day || unusable[name] != nil || f.size(name) >= most {
+	for _, subject := range slices.Backward(all) {
+		number = max(number, subject.number)
+		name := subject.name()
+		if subject.day != day || unusable[name] != nil || f.size(name) >= most {
 			continue
 		}
-		w, err := f.openWriteFile(of, false)
+		w, err := f.openWriteFile(subject, false)
 		switch {
 		case err == nil:
 			return w, nil
@@ -86,15 +86,15 @@ func (f folder) openWrite(day string, most int64, unusable map[string]error) (*w
 }
 
 // openWriteFile opens a file for writing, or makes it.
-func (f folder) openWriteFile(of file, create bool) (*writeFile, error) {
-	w := &writeFile{file: of, folder: f}
+func (f folder) openWriteFile(file file, create bool) (*writeFile, error) {
+	w := &writeFile{file: file, folder: f}
 	var err error
-	if w.unlock, err = f.lock(of.name()); err != nil {
+	if w.unlock, err = f.lock(file.name()); err != nil {
 		return nil, err
 	}
 	made := false
 	if create {
-		made, err = f.make(of.name())
+		made, err = f.make(file.name())
 	}
 	if err == nil {
 		err = w.open()
@@ -104,7 +104,7 @@ func (f folder) openWriteFile(of file, create bool) (*writeFile, error) {
 	}
 	_ = w.close() // nothing is written
 	if made {
-		_ = f.remove(of.name()) // else it stays, and is empty
+		_ = f.remove(file.name()) // else it stays, and is empty
 	}
 	return nil, err
 }
@@ -155,14 +155,14 @@ func (w *writeFile) prepare() error {
 		sql string
 	}{
 		{&w.n, "SELECT max(n) FROM decisions"},
-		{&w.at, "SELECT at FROM decisions ORDER BY n DESC LIMIT 1"},
+		{&w.offset, "SELECT at FROM decisions ORDER BY n DESC LIMIT 1"},
 		{&w.skew, "SELECT skew FROM settings"},
 	} {
 		if *n.to, err = w.db.Int(n.sql); err != nil {
 			return err
 		}
 	}
-	w.at = max(w.at, w.start())
+	w.offset = max(w.offset, w.start())
 	seed, err := w.db.Int("SELECT seed FROM settings")
 	if err != nil {
 		return err
@@ -189,8 +189,8 @@ func (w *writeFile) prepare() error {
 // seed returns the seed of the newest file that has one, or a new one.
 func (f folder) seed() int64 {
 	all, _ := f.files()
-	for _, of := range slices.Backward(all) {
-		if db, err := sqlite.Open(f.path(of.name()), true); err == nil {
+	for _, file := range slices.Backward(all) {
+		if db, err := sqlite.Open(f.path(file.name()), true); err == nil {
 			seed, err := db.Int("SELECT seed FROM settings")
 			db.Close()
 			if err == nil {
@@ -241,11 +241,11 @@ func (w *writeFile) close() (err error) {
 
 // present reports whether the file is still in its place, and nobody has truncated it.
 func (w *writeFile) present() bool {
-	now, err := w.folder.check(w.name())
-	if err != nil || !os.SameFile(now, w.info) || now.Size() < w.info.Size() {
+	current, err := w.folder.check(w.name())
+	if err != nil || !os.SameFile(current, w.info) || current.Size() < w.info.Size() {
 		return false
 	}
-	w.info = now
+	w.info = current
 	return true
 }
 
@@ -259,14 +259,14 @@ type merged struct {
 // append writes rows, and new counts of earlier rows, in one transaction. Row i gets the number
 // w.n + 1 + i. If it fails, nothing is written.
 func (w *writeFile) append(rows []*Decision, counts []merged) error {
-	n, at, skew := w.n, w.at, w.skew
+	n, offset, skew := w.n, w.offset, w.skew
 	w.postings = w.postings[:0]
 	err := w.db.Within("BEGIN IMMEDIATE", func() error {
 		for i, d := range rows {
 			t := d.Time.UnixNano()
-			n, at = n+1, max(at, t)
-			skew = max(skew, (at-t+int64(time.Second)-1)/int64(time.Second))
-			bind(w.insert, n, at, d)
+			n, offset = n+1, max(offset, t)
+			skew = max(skew, (offset-t+int64(time.Second)-1)/int64(time.Second))
+			bind(w.insert, n, offset, d)
 			if err := w.insert.Run(); err != nil {
 				return err
 			}
@@ -288,7 +288,7 @@ func (w *writeFile) append(rows []*Decision, counts []merged) error {
 		return w.index(len(rows))
 	})
 	if err == nil {
-		w.n, w.at, w.skew = n, at, skew
+		w.n, w.offset, w.skew = n, offset, skew
 	} else {
 		w.countRecent()
 	}

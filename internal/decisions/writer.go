@@ -167,7 +167,7 @@ func (w *writer) collect() (closed bool) {
 		select {
 		case <-w.wake:
 		case <-quiet:
-			if now, _ := w.waiting(); now == n {
+			if current, _ := w.waiting(); current == n {
 				return closed
 			}
 		case <-end.C:
@@ -245,17 +245,17 @@ func (w *writer) writeRun(all []*Decision) {
 	var r run
 	room := cmp.Or(w.share, w.limits.Load().share())
 	for _, d := range all {
-		of, row := w.floods.add(d, room)
+		flood, row := w.floods.add(d, room)
 		if row != nil {
-			r.rows, r.floods = append(r.rows, row), append(r.floods, of)
+			r.rows, r.floods = append(r.rows, row), append(r.floods, flood)
 			continue
 		}
 		r.merged++
-		if of.row != nil {
-			of.row.Count, of.row.Last = of.count, of.last
-		} else if !of.dirty {
-			of.dirty = true
-			r.counts = append(r.counts, of)
+		if flood.row != nil {
+			flood.row.Count, flood.row.Last = flood.count, flood.last
+		} else if !flood.dirty {
+			flood.dirty = true
+			r.counts = append(r.counts, flood)
 		}
 	}
 	for {
@@ -285,8 +285,8 @@ var errGone = errors.New("the file was removed or truncated")
 
 // merges returns the new counts of rows.
 func (r *run) merges() (all []merged) {
-	for _, of := range r.counts {
-		all = append(all, merged{of.n, of.count, of.last})
+	for _, flood := range r.counts {
+		all = append(all, merged{flood.n, flood.count, flood.last})
 	}
 	return all
 }
@@ -302,13 +302,13 @@ func (r *run) forget() int {
 // written notes that a run is in the file.
 func (w *writer) written(r *run) {
 	first := w.file.n - int64(len(r.rows)) + 1
-	for i, of := range r.floods {
-		if of != nil && of.row == r.rows[i] {
-			of.row, of.n = nil, first+int64(i)
+	for i, flood := range r.floods {
+		if flood != nil && flood.row == r.rows[i] {
+			flood.row, flood.n = nil, first+int64(i)
 		}
 	}
-	for _, of := range r.counts {
-		of.dirty = false
+	for _, flood := range r.counts {
+		flood.dirty = false
 	}
 	w.mu.Lock()
 	w.stats.Rows += int64(len(r.rows))
@@ -334,7 +334,7 @@ func (w *writer) drop(n int) {
 }
 
 // recover prepares another attempt to write after an error, and reports whether there can be one.
-func (w *writer) recover(err error, at time.Time) bool {
+func (w *writer) recover(err error, instant time.Time) bool {
 	if sqlite.IsBusy(err) {
 		w.failed(err)
 		return w.pause()
@@ -356,7 +356,7 @@ func (w *writer) recover(err error, at time.Time) bool {
 			return false
 		}
 	}
-	for !w.open(at) {
+	for !w.open(instant) {
 		if !w.pause() {
 			return false
 		}
@@ -424,14 +424,14 @@ func (w *writer) works() {
 }
 
 // open opens a file for rows of the given time, unless the open one is right.
-func (w *writer) open(at time.Time) bool {
+func (w *writer) open(instant time.Time) bool {
 	most := w.limits.Load().fileBytes()
-	if w.file != nil && w.file.holds(at) && w.folder.size(w.file.name()) < most {
+	if w.file != nil && w.file.holds(instant) && w.folder.size(w.file.name()) < most {
 		return true
 	}
 	w.closeFile()
 	known := len(w.unusable)
-	file, err := w.folder.openWrite(at.Format(dayFormat), most, w.unusable)
+	file, err := w.folder.openWrite(instant.Format(dayFormat), most, w.unusable)
 	if len(w.unusable) > known {
 		w.logger.Warn("files of the history of decisions are not used", "files", fmt.Sprint(slices.Sorted(maps.Keys(w.unusable))))
 	}
@@ -447,8 +447,8 @@ func (w *writer) open(at time.Time) bool {
 
 // holds reports whether a file may have rows of the given time: those of its day, and of the minute
 // before, since the times of rows may be somewhat out of order.
-func (w *writeFile) holds(at time.Time) bool {
-	t := at.UnixNano()
+func (w *writeFile) holds(instant time.Time) bool {
+	t := instant.UnixNano()
 	return t < w.end() && t >= w.start()-int64(time.Minute)
 }
 

@@ -187,10 +187,10 @@ func (w *Watcher) matters(path string) bool {
 }
 
 // Ring notes an event.
-func (w *Watcher) Ring(at time.Time) {
+func (w *Watcher) Ring(instant time.Time) {
 	w.mu.Lock()
 	if w.first.IsZero() {
-		w.first = at
+		w.first = instant
 	}
 	w.mu.Unlock()
 	select {
@@ -204,13 +204,13 @@ func (w *Watcher) Ring(at time.Time) {
 // for it to take an error, and holds what Remove needs.
 func (w *Watcher) Take() time.Time {
 	w.mu.Lock()
-	at, resting := w.first, w.resting
+	instant, resting := w.first, w.resting
 	w.first, w.resting = time.Time{}, nil
 	w.mu.Unlock()
 	for _, dir := range resting {
 		w.fs.Remove(dir) // fails if it is gone already
 	}
-	return at
+	return instant
 }
 
 // Loop calls look at intervals, and each time when a change was reported some time ago, so

@@ -41,11 +41,11 @@ func TestWatcherRing(t *testing.T) {
 		w.Ring(start.Add(time.Duration(n) * time.Second))
 	}
 	<-w.rang
-	if at := w.Take(); !at.Equal(start) {
-		t.Errorf("first event at %v", at)
+	if instant := w.Take(); !instant.Equal(start) {
+		t.Errorf("first event at %v", instant)
 	}
-	if at := w.Take(); !at.IsZero() {
-		t.Errorf("then at %v", at)
+	if instant := w.Take(); !instant.IsZero() {
+		t.Errorf("then at %v", instant)
 	}
 }
 
@@ -125,7 +125,7 @@ func TestBusyDirectoryRests(t *testing.T) {
 			rang = true
 		}
 	}
-	if at := w.Take(); at.IsZero() {
+	if instant := w.Take(); instant.IsZero() {
 		t.Error("no look was asked for")
 	}
 	if got := w.fs.WatchList(); len(got) != 0 {

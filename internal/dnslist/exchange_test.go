@@ -45,9 +45,9 @@ func questionOf(reply []byte) string {
 }
 
 // withByte returns a copy of the reply with one byte changed.
-func withByte(reply []byte, at int, change func(byte) byte) []byte {
+func withByte(reply []byte, pos int, change func(byte) byte) []byte {
 	changed := bytes.Clone(reply)
-	changed[at] = change(changed[at])
+	changed[pos] = change(changed[pos])
 	return changed
 }
 

@@ -61,7 +61,7 @@ type state struct {
 	next     time.Time     // when the next check begins
 	failures int           // in a row
 	backoff  time.Duration
-	said     string // what was logged last
+	text     string // what was logged last
 }
 
 func newState(ctx context.Context, log *slog.Logger, epoch *atomic.Uint32) *state {
@@ -123,7 +123,7 @@ func (s *state) set(is State, why string) {
 func (s *state) say() {
 	l := s.list.Load()
 	line := string(s.is) + s.why + s.warning
-	if line == s.said {
+	if line == s.text {
 		return
 	}
 	log := s.log.With("list", l.Name, "zone", text.ShownZone(l.Zone))
@@ -135,13 +135,13 @@ func (s *state) say() {
 	case On:
 		if s.warning != "" {
 			log.Warn("a DNS list may not work", "reason", s.warning)
-		} else if strings.HasPrefix(s.said, string(On)) {
+		} else if strings.HasPrefix(s.text, string(On)) {
 			log.Info("a DNS list passes its check without a warning")
-		} else if s.said != "" {
+		} else if s.text != "" {
 			log.Info("a DNS list is asked again")
 		}
 	}
-	s.said = line
+	s.text = line
 }
 
 // grow makes the backoff longer. The caller must hold mu.

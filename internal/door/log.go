@@ -88,7 +88,7 @@ func (m *Message) logAccepted() {
 func (m *Message) logDiscarded() {
 	for _, class := range m.judged.Used() {
 		if class.Dropped {
-			to := m.pathsThat(func(of *smtpfilter.Class) bool { return of == class })
+			to := m.pathsThat(func(subject *smtpfilter.Class) bool { return subject == class })
 			m.log(class.Decides(), to, wire.Reply{}, &verdict.Decision{Event: "discarded"})
 		}
 	}
@@ -103,8 +103,8 @@ func (m *Message) observe(classes ...*smtpfilter.Class) {
 
 // logMonitored logs each entry that only monitors.
 func (m *Message) logMonitored(findings []verdict.Finding) {
-	smtpfilter.EachMonitored(findings, func(f verdict.Finding, would string) {
-		m.log(&f, nil, wire.Reply{}, &verdict.Decision{Event: verdict.EventMonitored, Would: would})
+	smtpfilter.EachMonitored(findings, func(f verdict.Finding, phrase string) {
+		m.log(&f, nil, wire.Reply{}, &verdict.Decision{Event: verdict.EventMonitored, Would: phrase})
 	})
 }
 

@@ -49,16 +49,16 @@ func (s Source) checkComment(comment string, last state, now time.Time) (trusted
 	if c.File != want {
 		return trusted{}, fmt.Errorf("it is for the file %q, not for %q, so that this may be another list: if the publisher calls this list %q, set signed_file to that", c.File, want, c.File)
 	}
-	at := time.Unix(c.Timestamp, 0).UTC()
+	instant := time.Unix(c.Timestamp, 0).UTC()
 	back := "to go back to it, run spamgate lists fetch " + s.Name + " --force"
 	switch {
-	case at.After(now.Add(maxAhead)):
-		return trusted{}, fmt.Errorf("it was made in the future, at %s: check the clock here, and the publisher's", at.Format(time.RFC3339))
+	case instant.After(now.Add(maxAhead)):
+		return trusted{}, fmt.Errorf("it was made in the future, at %s: check the clock here, and the publisher's", instant.Format(time.RFC3339))
 	case s.Force:
 		return c, nil
 	case c.Timestamp < last.Signed:
 		return trusted{}, fmt.Errorf("%w: it was made at %s, before the last one that was accepted (%s): %s",
-			ErrOlder, at.Format(time.RFC3339), time.Unix(last.Signed, 0).UTC().Format(time.RFC3339), back)
+			ErrOlder, instant.Format(time.RFC3339), time.Unix(last.Signed, 0).UTC().Format(time.RFC3339), back)
 	case c.Sequence != 0 && c.Sequence < last.Sequence:
 		return trusted{}, fmt.Errorf("%w: it has the sequence number %d, and %d was accepted: %s", ErrOlder, c.Sequence, last.Sequence, back)
 	}
@@ -69,12 +69,12 @@ func (s Source) checkComment(comment string, last state, now time.Time) (trusted
 var ErrExpired = errors.New("its signature has expired")
 
 // expired returns an ErrExpired once a time has come; 0 means never.
-func expired(at int64, now time.Time) error {
-	if at == 0 || now.Unix() < at {
+func expired(offset int64, now time.Time) error {
+	if offset == 0 || now.Unix() < offset {
 		return nil
 	}
 	return fmt.Errorf("%w, on %s: either the publisher has stopped signing the list, or somebody serves an old version",
-		ErrExpired, time.Unix(at, 0).UTC().Format(time.RFC3339))
+		ErrExpired, time.Unix(offset, 0).UTC().Format(time.RFC3339))
 }
 
 // signedFile returns the name that the signature has to confirm.

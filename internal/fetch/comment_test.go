@@ -12,23 +12,23 @@ import (
 // binds them to one.
 func TestTrustedComment(t *testing.T) {
 	public, private := newKey(t)
-	now := time.Now().Unix()
+	current := time.Now().Unix()
 	for _, c := range []struct {
 		comment, signedFile string
 		want                string // empty: good
 	}{
-		{comment("list.txt", now), "", ""},
+		{comment("list.txt", current), "", ""},
 		{comment("list.txt", 0), "", ""},
-		{comment("list.txt", now+3600), "", ""}, // the publisher's clock is fast
-		{"timestamp:1\tfile:list.txt", "", ""},  // as minisign -l writes
+		{comment("list.txt", current+3600), "", ""}, // the publisher's clock is fast
+		{"timestamp:1\tfile:list.txt", "", ""},      // as minisign -l writes
 		{"file:list.txt\ttimestamp:1\thashed\tmore", "", ""},
-		{comment("allowed.txt", now), "", `it is for the file "allowed.txt", not for "list.txt"`},
-		{comment("LIST.TXT", now), "", `not for "list.txt"`},
-		{comment("./list.txt", now), "", `not for "list.txt"`},
-		{comment("", now), "", `it is for the file ""`},
-		{comment("blocked 1.txt", now), "blocked 1.txt", ""},
-		{comment("list.txt", now), "blocked.txt", `it is for the file "list.txt", not for "blocked.txt"`},
-		{comment("list.txt", now+90000), "", "it was made in the future"},
+		{comment("allowed.txt", current), "", `it is for the file "allowed.txt", not for "list.txt"`},
+		{comment("LIST.TXT", current), "", `not for "list.txt"`},
+		{comment("./list.txt", current), "", `not for "list.txt"`},
+		{comment("", current), "", `it is for the file ""`},
+		{comment("blocked 1.txt", current), "blocked 1.txt", ""},
+		{comment("list.txt", current), "blocked.txt", `it is for the file "list.txt", not for "blocked.txt"`},
+		{comment("list.txt", current+90000), "", "it was made in the future"},
 		{comment("list.txt", 1<<62), "", "it was made in the future"},
 		{"timestamp:-1\tfile:list.txt", "", `the timestamp "-1"`},
 		{"timestamp:9223372036854775808\tfile:list.txt", "", "is not a number of seconds"},
@@ -38,14 +38,14 @@ func TestTrustedComment(t *testing.T) {
 		{"timestamp:1 file:list.txt", "", "as minisign writes them"},
 		{"timestamp:1\tfile:list.txt\tfile:allowed.txt", "", "once"},
 		{"timestamp:1\ttimestamp:2\tfile:list.txt", "", "once"},
-		{comment("list.txt", now) + "\tsequence:1\texpires:9000000000\tsha256:" + strings.Repeat("0", 64), "", ""},
-		{comment("list.txt", now) + "\tsequence:x", "", `has "sequence:x", which is not a single positive number`},
-		{comment("list.txt", now) + "\tsequence:0", "", "not a single positive number"},
-		{comment("list.txt", now) + "\tsequence:1\tsequence:2", "", "not a single positive number"},
-		{comment("list.txt", now) + "\tsequence:9223372036854775808", "", "not a single positive number"},
-		{comment("list.txt", now) + "\texpires:-1", "", "not a single positive number"},
-		{comment("list.txt", now) + "\tsha256:00", "", "not a single SHA-256"},
-		{comment("list.txt", now) + "\tsha256:" + strings.Repeat("Z", 64), "", "not a single SHA-256"},
+		{comment("list.txt", current) + "\tsequence:1\texpires:9000000000\tsha256:" + strings.Repeat("0", 64), "", ""},
+		{comment("list.txt", current) + "\tsequence:x", "", `has "sequence:x", which is not a single positive number`},
+		{comment("list.txt", current) + "\tsequence:0", "", "not a single positive number"},
+		{comment("list.txt", current) + "\tsequence:1\tsequence:2", "", "not a single positive number"},
+		{comment("list.txt", current) + "\tsequence:9223372036854775808", "", "not a single positive number"},
+		{comment("list.txt", current) + "\texpires:-1", "", "not a single positive number"},
+		{comment("list.txt", current) + "\tsha256:00", "", "not a single SHA-256"},
+		{comment("list.txt", current) + "\tsha256:" + strings.Repeat("Z", 64), "", "not a single SHA-256"},
 		{"the list of today", "", `its trusted comment "the list of today" has to contain`},
 		{"", "", `its trusted comment "" has`},
 	} {
@@ -106,8 +106,8 @@ func TestAnotherListsSignature(t *testing.T) {
 func TestOlderSignature(t *testing.T) {
 	const older, newer = "older.example\n", "newer.example\n"
 	public, private := newKey(t)
-	serve := func(text string, at int64) http.HandlerFunc {
-		return signed(text, signAs(private, text, comment("list.txt", at)))
+	serve := func(text string, offset int64) http.HandlerFunc {
+		return signed(text, signAs(private, text, comment("list.txt", offset)))
 	}
 	const refused = "before the last one that was accepted (1970-01-01T00:03:20Z): to go back to it, run spamgate lists fetch ads --force"
 	for name, change := range map[string]func(t *testing.T, x *fixture){

@@ -82,8 +82,8 @@ func TestTorn(t *testing.T) {
 	lines := strings.Repeat("x.example.com # one more\n", 3000)
 	packed, inJSON := gzipped(lines), `["`+strings.Repeat(`x.example.com","`, 2000)+"\"]"
 	for _, c := range []struct {
-		name, before, now string
-		want              string // of an unknown end; empty: taken
+		name, before, current string
+		want                  string // of an unknown end; empty: taken
 	}{
 		{"whole", lines, listText, ""},
 		{"in a line", lines, lines[:len(lines)-7], "it does not end in a newline, as the copy does"},
@@ -111,10 +111,10 @@ func TestTorn(t *testing.T) {
 				if c.before != "" {
 					x.fetch(t)
 				}
-				x.handler.set(unending(c.now))
+				x.handler.set(unending(c.current))
 				if c.want == "" {
 					x.fetch(t)
-					x.wantCopy(t, c.now)
+					x.wantCopy(t, c.current)
 					return
 				}
 				for range 2 { // it does not help that it is the same again
@@ -123,7 +123,7 @@ func TestTorn(t *testing.T) {
 				x.source.Force = true
 				if strings.Contains(c.want, "newline") || strings.Contains(c.want, "--force") {
 					x.fetch(t)
-					x.wantCopy(t, c.now)
+					x.wantCopy(t, c.current)
 				} else {
 					x.wantFault(t, c.want, ErrCut)
 				}

@@ -133,9 +133,9 @@ type Status struct {
 func (f *Fetcher) Fetch(ctx context.Context, s Source) (Status, error) {
 	s = s.withDefaults()
 	status := Status{LastTry: time.Now()}
-	now, notModified, err := f.fetch(ctx, s)
-	status.NotModified, status.Replaced = notModified, now.Instead != ""
-	now.describe(&status)
+	current, notModified, err := f.fetch(ctx, s)
+	status.NotModified, status.Replaced = notModified, current.Instead != ""
+	current.describe(&status)
 	if err != nil {
 		status.Err = &SourceError{Name: s.Name, URL: s.ShownURL(), Err: withoutSecrets(err)}
 		status.Failures = 1

@@ -25,7 +25,7 @@ const maxPatches = 64
 
 // follow brings the copy up to date by the signature of a list. The error is errTransfer if
 // the whole list has to be fetched for that.
-func (f *Fetcher) follow(ctx context.Context, s Source, key *publicKey, signatureURL string, known state) (now state, notModified bool, err error) {
+func (f *Fetcher) follow(ctx context.Context, s Source, key *publicKey, signatureURL string, known state) (current state, notModified bool, err error) {
 	signed, err := f.signature(ctx, s, signatureURL, condition{etag: known.Signature, prefer: preferNow})
 	if err != nil {
 		return known, false, signatureError(signatureURL, err)
@@ -56,7 +56,7 @@ func (f *Fetcher) follow(ctx context.Context, s Source, key *publicKey, signatur
 		return known, false, errTransfer
 	}
 	defer d.discard()
-	now = known.next(s, key, d)
+	current = known.next(s, key, d)
 	if err := checkContent(d); err != nil {
 		return known, false, err
 	}
@@ -64,14 +64,14 @@ func (f *Fetcher) follow(ctx context.Context, s Source, key *publicKey, signatur
 	if err != nil {
 		return known, false, err
 	}
-	if err := f.checkSignature(s, key, signed, digest, d, known, &now); err != nil {
+	if err := f.checkSignature(s, key, signed, digest, d, known, &current); err != nil {
 		return known, false, signatureError(signatureURL, err)
 	}
-	if err := d.install(known, &now); err != nil {
+	if err := d.install(known, &current); err != nil {
 		return known, false, err
 	}
-	f.save(s, now)
-	return now, false, nil
+	f.save(s, current)
+	return current, false, nil
 }
 
 // signedAgain takes a new signature of the copy.
@@ -86,11 +86,11 @@ func (f *Fetcher) signedAgain(s Source, key *publicKey, signed signature, signat
 	if err != nil {
 		return known, false, err
 	}
-	now := known
-	if err := f.checkSignature(s, key, signed, digest, nil, known, &now); err != nil {
+	current := known
+	if err := f.checkSignature(s, key, signed, digest, nil, known, &current); err != nil {
 		return known, false, signatureError(signatureURL, err)
 	}
-	return f.confirmed(s, now)
+	return f.confirmed(s, current)
 }
 
 // digestOf returns the reader from which a whole list was read.

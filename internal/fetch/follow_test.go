@@ -384,13 +384,13 @@ func TestOrdinarySignature(t *testing.T) {
 	x := newFixture(t, nil)
 	x.source.PublicKey = public.String()
 	sum := sha256.Sum256([]byte(listText))
-	now := time.Now().Unix()
-	x.handler.set(signed(listText, signAs(private, listText, fmt.Sprintf("%s\tsequence:5\tsha256:%x", comment("list.txt", now), sum))))
+	current := time.Now().Unix()
+	x.handler.set(signed(listText, signAs(private, listText, fmt.Sprintf("%s\tsequence:5\tsha256:%x", comment("list.txt", current), sum))))
 	x.fetch(t)
-	x.handler.set(signed(otherText, signAs(private, otherText, comment("list.txt", now))))
+	x.handler.set(signed(otherText, signAs(private, otherText, comment("list.txt", current))))
 	x.fetch(t)
 	x.wantCopy(t, otherText)
-	x.handler.set(signed(listText, signAs(private, listText, comment("list.txt", now)+"\tsequence:4")))
+	x.handler.set(signed(listText, signAs(private, listText, comment("list.txt", current)+"\tsequence:4")))
 	x.wantFault(t, "the sequence number 4, and 5 was accepted", ErrOlder)
 }
 
@@ -517,27 +517,27 @@ func recomment(n int, signature string) string {
 // TestWaitInVain has mirrors that answer each wait at once, and wants a gate that asks ever less
 // often, and has the next version soon.
 func TestWaitInVain(t *testing.T) {
-	for name, change := range map[string]func(older, signature string) func(n int, waits bool, now string) string{
+	for name, change := range map[string]func(older, signature string) func(n int, waits bool, current string) string{
 		"the same signature": func(_, _ string) func(int, bool, string) string {
-			return func(_ int, _ bool, now string) string { return now }
+			return func(_ int, _ bool, current string) string { return current }
 		},
 		"another untrusted comment": func(_, _ string) func(int, bool, string) string {
-			return func(n int, _ bool, now string) string { return recomment(n, now) }
+			return func(n int, _ bool, current string) string { return recomment(n, current) }
 		},
 		"an older signature for those who wait": func(older, signature string) func(int, bool, string) string {
-			return func(_ int, waits bool, now string) string {
-				if waits && now == signature {
+			return func(_ int, waits bool, current string) string {
+				if waits && current == signature {
 					return older
 				}
-				return now
+				return current
 			}
 		},
 		"an older signature, in turn": func(older, signature string) func(int, bool, string) string {
-			return func(n int, _ bool, now string) string {
-				if n%2 == 0 && now == signature {
+			return func(n int, _ bool, current string) string {
+				if n%2 == 0 && current == signature {
 					return older
 				}
-				return now
+				return current
 			}
 		},
 	} {

@@ -228,8 +228,8 @@ func sign(private minisign.PrivateKey, text string) []byte {
 }
 
 // comment is the trusted comment that minisign writes.
-func comment(file string, at int64) string {
-	return fmt.Sprintf("timestamp:%d\tfile:%s\thashed", at, file)
+func comment(file string, offset int64) string {
+	return fmt.Sprintf("timestamp:%d\tfile:%s\thashed", offset, file)
 }
 
 // signAs makes a signature with a trusted comment.

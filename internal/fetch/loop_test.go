@@ -186,9 +186,9 @@ func TestStartWithCopy(t *testing.T) {
 	}
 }
 
-func setTime(t *testing.T, path string, at time.Time) {
+func setTime(t *testing.T, path string, instant time.Time) {
 	t.Helper()
-	if err := os.Chtimes(path, at, at); err != nil {
+	if err := os.Chtimes(path, instant, instant); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -15,7 +15,7 @@ import (
 )
 
 // fetch fetches a source and returns the state of its copy, also with an error.
-func (f *Fetcher) fetch(ctx context.Context, s Source) (now state, notModified bool, err error) {
+func (f *Fetcher) fetch(ctx context.Context, s Source) (current state, notModified bool, err error) {
 	if err := s.Check(); err != nil {
 		return state{}, false, errors.Unwrap(err)
 	}
@@ -30,9 +30,9 @@ func (f *Fetcher) fetch(ctx context.Context, s Source) (now state, notModified b
 
 	f.removeStale(s)
 	if known.Named && !s.Force {
-		switch now, notModified, err := f.follow(ctx, s, key, signatureURL, known); {
+		switch current, notModified, err := f.follow(ctx, s, key, signatureURL, known); {
 		case !errors.Is(err, errTransfer):
-			return now, notModified, err
+			return current, notModified, err
 		default:
 			known.ETag, known.LastModified = "", "" // the list is another one
 		}
@@ -42,14 +42,14 @@ func (f *Fetcher) fetch(ctx context.Context, s Source) (now state, notModified b
 
 // transfer fetches the whole list. While a publisher replaces it and its signature, the two
 // may not fit for a moment.
-func (f *Fetcher) transfer(ctx context.Context, s Source, key *publicKey, signatureURL string, known state) (now state, notModified bool, err error) {
+func (f *Fetcher) transfer(ctx context.Context, s Source, key *publicKey, signatureURL string, known state) (current state, notModified bool, err error) {
 	for i := range maxMoments {
-		now, notModified, err = f.transferOnce(ctx, s, key, signatureURL, known)
+		current, notModified, err = f.transferOnce(ctx, s, key, signatureURL, known)
 		if !errors.Is(err, errMoment) || !pause(ctx, leastWait<<i) {
 			break
 		}
 	}
-	return now, notModified, err
+	return current, notModified, err
 }
 
 // maxMoments is how often a list is fetched because its signature is already that of
@@ -59,7 +59,7 @@ const maxMoments = 3
 // errMoment means that a list was replaced while it was fetched.
 var errMoment = errors.New("the publisher has replaced the list and its signature at this moment")
 
-func (f *Fetcher) transferOnce(ctx context.Context, s Source, key *publicKey, signatureURL string, known state) (now state, notModified bool, err error) {
+func (f *Fetcher) transferOnce(ctx context.Context, s Source, key *publicKey, signatureURL string, known state) (current state, notModified bool, err error) {
 	unless := condition{etag: known.ETag, lastModified: known.LastModified}
 	if s.Force {
 		unless, known.Instead = condition{}, ""
@@ -75,20 +75,20 @@ func (f *Fetcher) transferOnce(ctx context.Context, s Source, key *publicKey, si
 		}
 		return f.confirmed(s, known)
 	}
-	now, err = f.replace(ctx, s, res, key, signatureURL, known)
+	current, err = f.replace(ctx, s, res, key, signatureURL, known)
 	switch {
 	case errors.Is(err, errReplaced):
-		known.ETag, known.LastModified, known.Signed, known.Sequence = now.ETag, now.LastModified, now.Signed, now.Sequence
+		known.ETag, known.LastModified, known.Signed, known.Sequence = current.ETag, current.LastModified, current.Signed, current.Sequence
 		return f.confirmed(s, known)
-	case errors.Is(err, ErrTorn) && now.Torn != known.Torn:
-		known.Torn = now.Torn
+	case errors.Is(err, ErrTorn) && current.Torn != known.Torn:
+		known.Torn = current.Torn
 		f.save(s, known)
 		return known, false, err
 	case err != nil:
 		return known, false, err
 	}
-	f.save(s, now)
-	return now, false, nil
+	f.save(s, current)
+	return current, false, nil
 }
 
 // confirmed saves that the server has confirmed the copy. It returns an error if the copy
@@ -124,9 +124,9 @@ func (f *Fetcher) replace(ctx context.Context, s Source, res *http.Response, key
 	if err := f.receive(ctx, s, body, length, d); err != nil {
 		return state{}, err
 	}
-	now := known.next(s, key, d)
+	current := known.next(s, key, d)
 	if key != nil || endKnown(res) {
-		now.ETag, now.LastModified = res.Header.Get("ETag"), lastModified(res.Header)
+		current.ETag, current.LastModified = res.Header.Get("ETag"), lastModified(res.Header)
 	}
 	if err := checkContent(d); err != nil {
 		return state{}, err
@@ -134,16 +134,16 @@ func (f *Fetcher) replace(ctx context.Context, s Source, res *http.Response, key
 	if key != nil {
 		var signed signature
 		if signed, err = f.signature(ctx, s, signatureURL, condition{prefer: preferNow}); err == nil {
-			err = f.checkSignature(s, key, signed, body, d, known, &now)
+			err = f.checkSignature(s, key, signed, body, d, known, &current)
 		}
 		err = signatureError(signatureURL, err)
 	} else if err = s.checkWhole(known, d, endKnown(res)); errors.Is(err, ErrTorn) && endKnown(res) {
-		now.Torn = now.SHA256
+		current.Torn = current.SHA256
 	}
 	if err != nil {
-		return now, err
+		return current, err
 	}
-	return now, d.install(known, &now)
+	return current, d.install(known, &current)
 }
 
 // next returns the state of a draft that is to be the next copy.
@@ -152,25 +152,25 @@ func (st state) next(s Source, key *publicKey, d *draft) state {
 }
 
 // install makes the draft the copy, and completes its state.
-func (d *draft) install(known state, now *state) (err error) {
-	if known.Instead != "" && now.SHA256 == known.Instead {
+func (d *draft) install(known state, current *state) (err error) {
+	if known.Instead != "" && current.SHA256 == known.Instead {
 		return errReplaced
 	}
-	if now.Modified, err = d.commit(); err != nil {
+	if current.Modified, err = d.commit(); err != nil {
 		return err
 	}
-	now.Fetched = time.Now()
-	now.Checked = now.Fetched
+	current.Fetched = time.Now()
+	current.Checked = current.Fetched
 	return nil
 }
 
 // checkSignature checks the signature of a list. Digest is the reader that the whole list was
 // read from, and d is the list if it is not the copy. What the signature says becomes part of
 // the state now.
-func (f *Fetcher) checkSignature(s Source, key *publicKey, signed signature, digest io.Reader, d *draft, known state, now *state) error {
+func (f *Fetcher) checkSignature(s Source, key *publicKey, signed signature, digest io.Reader, d *draft, known state, current *state) error {
 	comment, err := key.verify(signed.text, digest, d)
 	if err != nil {
-		if says, _ := signed.says(); says.SHA256 != "" && says.SHA256 != now.SHA256 {
+		if says, _ := signed.says(); says.SHA256 != "" && says.SHA256 != current.SHA256 {
 			return fmt.Errorf("%w: %w", errMoment, err)
 		}
 		return err
@@ -179,13 +179,13 @@ func (f *Fetcher) checkSignature(s Source, key *publicKey, signed signature, dig
 	if err != nil {
 		return err
 	}
-	now.Signed, now.Expires = c.Timestamp, c.Expires
+	current.Signed, current.Expires = c.Timestamp, c.Expires
 	if c.Sequence != 0 {
-		now.Sequence = c.Sequence
+		current.Sequence = c.Sequence
 	}
-	now.Named, now.Signature, now.SignatureSum, now.Waits = false, "", "", false
-	if c.SHA256 == now.SHA256 {
-		now.Named, now.Signature, now.SignatureSum, now.Waits = true, signed.etag, signed.sum(), signed.waits
+	current.Named, current.Signature, current.SignatureSum, current.Waits = false, "", "", false
+	if c.SHA256 == current.SHA256 {
+		current.Named, current.Signature, current.SignatureSum, current.Waits = true, signed.etag, signed.sum(), signed.waits
 	}
 	return nil
 }
@@ -259,8 +259,8 @@ func (f *Fetcher) signature(ctx context.Context, s Source, url string, unless co
 
 // save saves the state of the copy. If that fails the copy is still valid, and the next
 // fetch is unconditional.
-func (f *Fetcher) save(s Source, now state) {
-	if err := now.save(s); err != nil {
+func (f *Fetcher) save(s Source, current state) {
+	if err := current.save(s); err != nil {
 		f.log.Warn("state of a list's copy not saved, the next fetch will be complete", "list", s.Name, "error", err)
 	}
 }

@@ -89,11 +89,11 @@ func hostOf(addr string) string {
 }
 
 // connected takes down where the configured host is.
-func (r *route) connected(at zone) {
+func (r *route) connected(zone zone) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.redirected {
-		r.origin = at
+		r.origin = zone
 	}
 }
 

@@ -219,13 +219,13 @@ func TestRedirectThroughProxy(t *testing.T) {
 				}
 				send(listText)(w, r)
 			})
-			at, err := url.Parse(proxy.URL)
+			location, err := url.Parse(proxy.URL)
 			if err != nil {
 				t.Fatal(err)
 			}
 			x := newPlainFixture(t, nil)
 			x.fetcher.zoneOf = zoneInTests
-			x.fetcher.proxy = http.ProxyURL(at)
+			x.fetcher.proxy = http.ProxyURL(location)
 			x.fetcher.dialer.Resolver = &net.Resolver{PreferGo: true, Dial: names.Dial}
 			x.source.URL = "http://" + c.from + "/list.txt"
 			if c.good {

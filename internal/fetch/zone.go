@@ -61,7 +61,7 @@ var zones = []struct {
 // where in them that is.
 var embedded = []struct {
 	prefix netip.Prefix
-	at     int
+	pos    int
 }{
 	{netip.MustParsePrefix("64:ff9b::/96"), 12}, // RFC 6052
 	{netip.MustParsePrefix("::/96"), 12},        // RFC 4291, section 2.5.5.1
@@ -79,7 +79,7 @@ func zoneOfAddr(a netip.Addr) zone {
 	for _, e := range embedded {
 		if e.prefix.Contains(a) {
 			all := a.As16()
-			return zoneOfAddr(netip.AddrFrom4([4]byte(all[e.at : e.at+4])))
+			return zoneOfAddr(netip.AddrFrom4([4]byte(all[e.pos : e.pos+4])))
 		}
 	}
 	return public

@@ -154,17 +154,17 @@ func (m *Member) Ask(ctx context.Context, subject string, question []byte, only 
 
 // add adds a reply of a member from whom one is wanted.
 func (r *Replies) add(data []byte, waiting map[string]bool) {
-	var one reply
-	if len(data) > 2*maxAnswer || json.Unmarshal(data, &one) != nil || !waiting[one.Member] {
+	var single reply
+	if len(data) > 2*maxAnswer || json.Unmarshal(data, &single) != nil || !waiting[single.Member] {
 		return
 	}
-	delete(waiting, one.Member)
-	if r.bytes += len(one.Answer); r.bytes > maxAnswers { // whoever has the credentials can be ten thousand members
-		one.Error = "the members have answered too much already"
+	delete(waiting, single.Member)
+	if r.bytes += len(single.Answer); r.bytes > maxAnswers { // whoever has the credentials can be ten thousand members
+		single.Error = "the members have answered too much already"
 	}
-	if one.Error != "" {
-		r.Errors[one.Member] = errors.New(shortened(one.Error))
+	if single.Error != "" {
+		r.Errors[single.Member] = errors.New(shortened(single.Error))
 		return
 	}
-	r.Answers[one.Member] = one.Answer
+	r.Answers[single.Member] = single.Answer
 }

@@ -92,8 +92,8 @@ func readCredentials(path string) ([]nats.Option, error) {
 		return []nats.Option{option}, err
 	}
 	return []nats.Option{nats.TokenHandler(func() string {
-		if now, err := credentials.Read(path); err == nil {
-			return now.Token
+		if current, err := credentials.Read(path); err == nil {
+			return current.Token
 		}
 		return c.Token
 	})}, nil
@@ -124,14 +124,14 @@ func (m *link) disconnected(nc *nats.Conn, err error) {
 		err = errors.New("the connection has ended")
 	}
 	err = withAdvice(err)
-	was, now := m.trouble, err
+	was, failure := m.trouble, err
 	m.cut(errLost)
 	m.setTrouble(err)
 	m.lost()
 	m.notify()
 	m.mu.Unlock()
-	if m.ctx.Err() == nil && (was == nil || was.Error() != now.Error()) {
-		m.log.Warn("not connected to the fleet", "error", now)
+	if m.ctx.Err() == nil && (was == nil || was.Error() != failure.Error()) {
+		m.log.Warn("not connected to the fleet", "error", failure)
 	}
 }
 

@@ -79,11 +79,11 @@ func (l *list) current(file *os.File) (*applied, error) {
 // proposeEdit publishes a content that is not in its place yet.
 func (l *list) proposeEdit(ctx context.Context, b *buckets, v, before *Version, old *os.File, content io.ReadSeeker, revision uint64) (done func(placed bool), err error) {
 	l.setPending(v.SHA256)
-	var now uint64
+	var current uint64
 	if old != nil {
-		now, err = b.publish(ctx, l.key, v, before, old, content, revision)
+		current, err = b.publish(ctx, l.key, v, before, old, content, revision)
 	} else {
-		now, err = b.publish(ctx, l.key, v, before, nil, content, revision)
+		current, err = b.publish(ctx, l.key, v, before, nil, content, revision)
 	}
 	if err != nil {
 		l.setPending("")
@@ -92,7 +92,7 @@ func (l *list) proposeEdit(ctx context.Context, b *buckets, v, before *Version, 
 	l.intend(v)
 	return func(placed bool) {
 		if placed {
-			if err := l.note(v, now); err != nil {
+			if err := l.note(v, current); err != nil {
 				l.m.log.Warn("the version of a list is not noted", "list", l.Name, "error", err)
 			}
 		}

@@ -41,8 +41,8 @@ func TestFetched(t *testing.T) {
 		})
 	}
 	a, b := gates["a"], gates["b"]
-	one := func() bool { return a.Status().Connected && b.Status().Connected && len(fetcher(a, b)) == 1 }
-	eventually(t, "one gate fetches", one)
+	step := func() bool { return a.Status().Connected && b.Status().Connected && len(fetcher(a, b)) == 1 }
+	eventually(t, "one gate fetches", step)
 	first := gates[fetcher(a, b)[0]]
 	content := lines(20_000, "web")
 	first.write("web.list", content)

@@ -110,8 +110,8 @@ func TestHostileContent(t *testing.T) {
 		t.Fatal(err)
 	}
 	a.mustAdd("blocked", "two@example.net")
-	if now := equal(t, "blocked", a); now.Sequence != last+1 {
-		t.Errorf("got %v", now)
+	if current := equal(t, "blocked", a); current.Sequence != last+1 {
+		t.Errorf("got %v", current)
 	}
 }
 
@@ -145,12 +145,12 @@ func TestCopiedValue(t *testing.T) {
 	t.Parallel()
 	s := fleettest.Start(t, nil)
 	a, b := startGate(t, "a", s, nil), startGate(t, "b", s, nil)
-	set := func(of string) {
+	set := func(name string) {
 		t.Helper()
-		if err := a.SetState(t.Context(), StateKey("pin", of), func(json.RawMessage) (json.RawMessage, error) { return json.RawMessage("1"), nil }); err != nil {
+		if err := a.SetState(t.Context(), StateKey("pin", name), func(json.RawMessage) (json.RawMessage, error) { return json.RawMessage("1"), nil }); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "b has the pin of "+of, func() bool { return b.State(StateKey("pin", of)) != nil })
+		eventually(t, "b has the pin of "+name, func() bool { return b.State(StateKey("pin", name)) != nil })
 	}
 	eventually(t, "a is connected", func() bool { return a.Status().Connected && b.Status().Connected })
 	set("blocked")

@@ -159,11 +159,11 @@ func (m *leases) tellFetches() {
 		if l.Kind != Fetched || m.o.FetchesChanged == nil {
 			continue
 		}
-		now := m.Fetches(l.Name)
-		told := l.fetches == nil || *l.fetches != now
-		l.fetches = &now
+		current := m.Fetches(l.Name)
+		told := l.fetches == nil || *l.fetches != current
+		l.fetches = &current
 		if told {
-			m.o.FetchesChanged(l.Name, now)
+			m.o.FetchesChanged(l.Name, current)
 		}
 	}
 }

@@ -380,8 +380,8 @@ func (l *listFile) digestOf(file *os.File) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if now, err := file.Stat(); err == nil && unchanged(info, now) {
-		l.info, l.sum = now, sum
+	if current, err := file.Stat(); err == nil && unchanged(info, current) {
+		l.info, l.sum = current, sum
 	}
 	return sum, nil
 }

@@ -43,15 +43,15 @@ func (b *buckets) load(ctx context.Context, v *Version, own io.ReadSeeker, ownSH
 func (b *buckets) replay(ctx context.Context, v *Version, own io.ReadSeeker, ownSHA string, most int64) (file *atomicfile.File, err error) {
 	edits, from := []*Version{v}, own
 	var known []*Version
-	for at := v; own == nil || at.Base != ownSHA; at = edits[len(edits)-1] {
+	for version := v; own == nil || version.Base != ownSHA; version = edits[len(edits)-1] {
 		if known == nil {
 			if known, err = b.versions(ctx, v.Kind, v.List); err != nil {
 				return nil, err
 			}
 		}
-		i := slices.IndexFunc(known, func(v *Version) bool { return v.SHA256 == at.Base })
+		i := slices.IndexFunc(known, func(v *Version) bool { return v.SHA256 == version.Base })
 		if i < 0 || len(edits) > maxEdits {
-			return nil, fmt.Errorf("%w: the edits before %.12s are missing", errContent, at.SHA256)
+			return nil, fmt.Errorf("%w: the edits before %.12s are missing", errContent, version.SHA256)
 		}
 		if known[i].Since == 0 {
 			if file, err = b.whole(ctx, known[i], most); err != nil {

@@ -56,8 +56,8 @@ func TestState(t *testing.T) {
 	reaches(b, `"three"`)
 	c := startGate(t, "c", s, nil)
 	reaches(c, `"three"`)
-	if what, of, ok := ParseStateKey(key); !ok || what != "pin" || of != "black.list" {
-		t.Errorf("the key %s is read as %s, %s", key, what, of)
+	if what, name, ok := ParseStateKey(key); !ok || what != "pin" || name != "black.list" {
+		t.Errorf("the key %s is read as %s, %s", key, what, name)
 	}
 }
 
@@ -444,14 +444,14 @@ func TestWrongClocks(t *testing.T) {
 	}
 	for _, g := range gates {
 		eventually(t, "the value is there", func() bool { return string(g.State("pin.x")) == "2" })
-		var said string
+		var text string
 		eventually(t, "all are seen", func() bool {
 			members, err := g.Members(t.Context())
-			said = strings.Join(Problems(members), "\n")
-			return err == nil && len(members) == 3 && !strings.Contains(said, "no version")
+			text = strings.Join(Problems(members), "\n")
+			return err == nil && len(members) == 3 && !strings.Contains(text, "no version")
 		})
-		if want := "b: its clock is 2h0m0s ahead of the servers' clock: let an NTP client set it\nc: its clock is 720h0m0s behind the servers' clock: let an NTP client set it"; said != want {
-			t.Errorf("%s says\n%s", g.o.Name, said)
+		if want := "b: its clock is 2h0m0s ahead of the servers' clock: let an NTP client set it\nc: its clock is 720h0m0s behind the servers' clock: let an NTP client set it"; text != want {
+			t.Errorf("%s says\n%s", g.o.Name, text)
 		}
 	}
 	eventually(t, "b knows it", func() bool { return gates[1].Status().Clock > time.Hour })

@@ -14,13 +14,13 @@ import (
 
 // publish stores the content of v, and makes v the fleet's version if the key still has the
 // revision; else the error is ErrBehind. See store for before and old.
-func (b *buckets) publish(ctx context.Context, key string, v, before *Version, old, content io.ReadSeeker, revision uint64) (now uint64, err error) {
+func (b *buckets) publish(ctx context.Context, key string, v, before *Version, old, content io.ReadSeeker, revision uint64) (current uint64, err error) {
 	var value []byte
 	err = b.onLink(ctx, func(ctx context.Context) (err error) {
 		again := value != nil
 		if again {
 			var ok bool
-			if now, ok = b.arrived(ctx, key, value, revision); ok {
+			if current, ok = b.arrived(ctx, key, value, revision); ok {
 				return nil
 			}
 		}
@@ -30,28 +30,28 @@ func (b *buckets) publish(ctx context.Context, key string, v, before *Version, o
 		if value, err = v.encode(); err != nil {
 			return err
 		}
-		now, err = b.update(ctx, key, value, revision, again)
+		current, err = b.update(ctx, key, value, revision, again)
 		return err
 	})
 	if err != nil {
 		return 0, err
 	}
 	b.counters.published.Add(1)
-	b.say(key, now)
-	return now, nil
+	b.say(key, current)
+	return current, nil
 }
 
 // update makes a value that of a key, if that still has the revision; else the error is ErrBehind.
 // Again says that the value may be there already.
 func (b *buckets) update(ctx context.Context, key string, value []byte, revision uint64, again bool) (uint64, error) {
-	now, err := b.lists.Update(ctx, key, value, revision)
+	current, err := b.lists.Update(ctx, key, value, revision)
 	behind := errors.Is(err, jetstream.ErrKeyRevisionMismatch)
 	if err == nil {
-		return now, nil
+		return current, nil
 	}
 	if !behind || again {
-		if now, ok := b.arrived(ctx, key, value, revision); ok {
-			return now, nil
+		if current, ok := b.arrived(ctx, key, value, revision); ok {
+			return current, nil
 		}
 	}
 	if behind {

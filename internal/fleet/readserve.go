@@ -246,8 +246,8 @@ func (m *desk) may(reader string, each time.Duration) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := time.Now()
-	for name, at := range m.shown {
-		if now.Sub(at) > each {
+	for name, instant := range m.shown {
+		if now.Sub(instant) > each {
 			delete(m.shown, name)
 		}
 	}

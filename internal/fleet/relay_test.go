@@ -16,7 +16,7 @@ type relay struct {
 	to string
 
 	mu     sync.Mutex
-	now    *losing // nil: nothing
+	losing *losing // nil: nothing
 	silent bool    // nothing passes
 	conns  map[net.Conn]bool
 }
@@ -65,7 +65,7 @@ func (r *relay) servers() []string { return []string{"nats://" + r.Addr().String
 func (r *relay) lose(what losing) <-chan struct{} {
 	what.done = make(chan struct{})
 	r.mu.Lock()
-	r.now = &what
+	r.losing = &what
 	r.mu.Unlock()
 	return what.done
 }
@@ -74,7 +74,7 @@ func (r *relay) lose(what losing) <-chan struct{} {
 func (r *relay) mend() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.silent, r.now = false, nil
+	r.silent, r.losing = false, nil
 	for conn := range r.conns {
 		_ = conn.Close()
 	}
@@ -118,14 +118,14 @@ func (r *relay) copy(to, from net.Conn, passes func([]byte) (passed []byte, ends
 func (r *relay) asked(b []byte) (passed []byte, ends bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	w := r.now
+	w := r.losing
 	if r.silent {
 		return nil, false
 	}
 	if w == nil || w.question == "" || !bytes.Contains(b, []byte(w.question)) {
 		return b, false
 	}
-	r.silent, r.now = w.mute, nil
+	r.silent, r.losing = w.mute, nil
 	close(w.done)
 	if w.delivers {
 		return b, w.cut
@@ -137,7 +137,7 @@ func (r *relay) asked(b []byte) (passed []byte, ends bool) {
 func (r *relay) answered(b []byte) (passed []byte, ends bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	w := r.now
+	w := r.losing
 	if r.silent {
 		return nil, false
 	}

@@ -52,17 +52,17 @@ const (
 
 // StateKey returns the key of a shared value: what it is ("pin", "accept", "ended"), and of
 // which list or user.
-func StateKey(what, of string) string { return escaped(what) + "." + escaped(of) }
+func StateKey(what, name string) string { return escaped(what) + "." + escaped(name) }
 
 // maxStateKey bounds a key, which is also the name of a file, in bytes.
 const maxStateKey = 240
 
 // ParseStateKey is the reverse of StateKey.
-func ParseStateKey(key string) (what, of string, ok bool) {
+func ParseStateKey(key string) (what, name string, ok bool) {
 	a, b, found := strings.Cut(key, ".")
 	what, okWhat := unescaped(a)
-	of, okOf := unescaped(b)
-	return what, of, found && okWhat && okOf && what != "" && of != "" && len(key) <= maxStateKey
+	name, okOf := unescaped(b)
+	return what, name, found && okWhat && okOf && what != "" && name != "" && len(key) <= maxStateKey
 }
 
 // parseShared parses the value of a key. That of another key, which somebody has copied, is none.
@@ -124,8 +124,8 @@ func (m *states) States(what string) map[string]json.RawMessage {
 	defer m.valueMu.Unlock()
 	all := map[string]json.RawMessage{}
 	for key, s := range m.state {
-		if is, of, _ := ParseStateKey(key); is == what {
-			all[of] = s.Value
+		if is, name, _ := ParseStateKey(key); is == what {
+			all[name] = s.Value
 		}
 	}
 	return all

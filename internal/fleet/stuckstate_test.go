@@ -77,7 +77,7 @@ func TestStuckState(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if now, err := parseShared(e.Key(), e.Value()); err != nil || string(now.Value) != `"now"` || now.Sequence != want && now.Sequence != want+1 {
+			if shared, err := parseShared(e.Key(), e.Value()); err != nil || string(shared.Value) != `"now"` || shared.Sequence != want && shared.Sequence != want+1 {
 				t.Errorf("%s (known: %v): then the fleet has %s", c.theirs, known, e.Value())
 			}
 		}

@@ -40,8 +40,8 @@ func parseCursor(text decisions.Cursor) (c cursor, err error) {
 	if !ok || err != nil || len(text) > MaxCursor || json.Unmarshal(b, &c) != nil {
 		return cursor{}, decisions.ErrCursor
 	}
-	for _, at := range c.At {
-		if err := at.Check(); err != nil {
+	for _, pos := range c.At {
+		if err := pos.Check(); err != nil {
 			return cursor{}, err
 		}
 	}
@@ -51,10 +51,10 @@ func parseCursor(text decisions.Cursor) (c cursor, err error) {
 // query returns a query of all histories as that of one gate. It reports false if that has nothing
 // more.
 func (c cursor) query(q decisions.Query, name string) (decisions.Query, bool) {
-	at, known := c.At[name]
-	q.Before = at
+	cursor, known := c.At[name]
+	q.Before = cursor
 	if until := time.Unix(0, c.Until); !known && c.Until != 0 && (q.Until.IsZero() || until.Before(q.Until)) {
 		q.Until = until
 	}
-	return q, !known || at != ""
+	return q, !known || cursor != ""
 }

@@ -76,7 +76,7 @@ func (a *Answers) Page(missing []string) Page {
 // newest returns the gate whose next decision is the newest. It reports false if there is none, or
 // if it is not known, since a gate has more than it was asked for.
 func (a *Answers) newest(names []string, taken map[string]int) (newest string, ok bool) {
-	var at time.Time
+	var instant time.Time
 	for _, name := range names {
 		page := a.pages[name]
 		if taken[name] == len(page.Decisions) {
@@ -85,8 +85,8 @@ func (a *Answers) newest(names []string, taken map[string]int) (newest string, o
 			}
 			continue
 		}
-		if t := page.Decisions[taken[name]].Time; !ok || t.After(at) {
-			newest, at, ok = name, t, true
+		if t := page.Decisions[taken[name]].Time; !ok || t.After(instant) {
+			newest, instant, ok = name, t, true
 		}
 	}
 	return newest, ok
@@ -120,8 +120,8 @@ func (a *Answers) next(taken map[string]int, shown []Decision) decisions.Cursor 
 	if len(shown) > 0 {
 		next.Until = shown[len(shown)-1].Time.UnixNano() + 1
 	}
-	for _, at := range next.At {
-		if at != "" {
+	for _, pos := range next.At {
+		if pos != "" {
 			return next.encode()
 		}
 	}

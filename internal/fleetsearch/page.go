@@ -62,24 +62,24 @@ const maxNamed = 10
 
 // Answered says which gates of the fleet have answered; "" for a search in one history.
 func (p *Page) Answered() string {
-	var said []string
+	var lines []string
 	switch {
 	case len(p.Gates) > maxNamed:
-		said = append(said, fmt.Sprintf("%d gates answered", len(p.Gates)))
+		lines = append(lines, fmt.Sprintf("%d gates answered", len(p.Gates)))
 	case len(p.Gates) > 0:
-		said = append(said, strings.Join(p.Gates, ", ")+" answered")
+		lines = append(lines, strings.Join(p.Gates, ", ")+" answered")
 	}
 	if len(p.Missing) > 0 {
-		said = append(said, "NO ANSWER from "+strings.Join(p.Missing, ", "))
+		lines = append(lines, "NO ANSWER from "+strings.Join(p.Missing, ", "))
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.Errors)) {
-		said = append(said, name+" could not: "+p.Errors[name])
+		lines = append(lines, name+" could not: "+p.Errors[name])
 	}
 	if p.FleetError != "" {
-		said = append(said, "no other gate was asked: "+p.FleetError)
+		lines = append(lines, "no other gate was asked: "+p.FleetError)
 	}
-	if said == nil {
+	if lines == nil {
 		return ""
 	}
-	return "Asked the fleet: " + strings.Join(said, "; ") + "."
+	return "Asked the fleet: " + strings.Join(lines, "; ") + "."
 }

@@ -47,8 +47,8 @@ func newFleet(t testing.TB, names ...string) *fleet {
 }
 
 // record records a decision on a gate.
-func (f *fleet) record(gate, id string, at time.Time, to ...string) {
-	f.writers[gate].Record(&decisions.Decision{ID: id, Time: at, Event: "refused", Action: "reject", Sender: id + "@spam.example", Recipients: to, List: "blocked"})
+func (f *fleet) record(gate, id string, instant time.Time, to ...string) {
+	f.writers[gate].Record(&decisions.Decision{ID: id, Time: instant, Event: "refused", Action: "reject", Sender: id + "@spam.example", Recipients: to, List: "blocked"})
 }
 
 func (f *fleet) sync() {
@@ -107,8 +107,8 @@ func TestPages(t *testing.T) {
 		names := []string{"mx1", "mx2", "mx3"}[:1+random.IntN(3)]
 		for i := range 50 + random.IntN(150) {
 			name, id := names[random.IntN(len(names))], fmt.Sprint("R", i)
-			at := begin.Add(time.Duration(i)*time.Second - time.Duration(random.IntN(1500))*time.Millisecond) // not quite in order
-			f.record(name, id, at)
+			instant := begin.Add(time.Duration(i)*time.Second - time.Duration(random.IntN(1500))*time.Millisecond) // not quite in order
+			f.record(name, id, instant)
 			want[name+" "+id] = true
 		}
 		f.sync()
@@ -161,8 +161,8 @@ func TestSilent(t *testing.T) {
 	if got := ids(page); err != nil || got != "A9 A8 A7 A6 A5" || page.Whole() || !slices.Equal(page.Missing, []string{"mx2"}) {
 		t.Fatalf("%s, %+v, %v", got, page, err)
 	}
-	if said := page.Answered(); said != "Asked the fleet: mx1 answered; NO ANSWER from mx2." {
-		t.Error(said)
+	if text := page.Answered(); text != "Asked the fleet: mx1 answered; NO ANSWER from mx2." {
+		t.Error(text)
 	}
 	f.dead["mx2"] = false
 	q.Before = page.Next
@@ -343,9 +343,9 @@ func TestHostileAnswers(t *testing.T) {
 		if ids(page) != tt.want || (page.Errors["mx2"] != "") != tt.failed {
 			t.Errorf("%s: %q, %v", what, ids(page), page.Errors)
 		}
-		said, err := json.Marshal(page)
-		if err != nil || len(said) > 20<<10 || page.Reach != nil {
-			t.Errorf("%s: %d bytes, %v", what, len(said), err)
+		message, err := json.Marshal(page)
+		if err != nil || len(message) > 20<<10 || page.Reach != nil {
+			t.Errorf("%s: %d bytes, %v", what, len(message), err)
 		}
 	}
 	answers, _ := (&Question{Asker: "mx1"}).Collect(time.Now())

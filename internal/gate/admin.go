@@ -33,7 +33,7 @@ type adminHandler struct {
 	publisher *publisher
 	history   *history
 	fleet     *fleetPart
-	now       atomic.Pointer[activeConfig]  // replaced by a reload
+	current   atomic.Pointer[activeConfig]  // replaced by a reload
 	open      atomic.Pointer[openAddresses] // nil before they are open, and once the gate stops
 
 	handovers chan *handoverRequest // to the supervisor
@@ -69,12 +69,12 @@ type activeConfig struct {
 
 // prepareAnswers prepares what others read of a configuration (see part), after all that it tells about.
 func (g *gate) prepareAnswers(_ context.Context, _, c *config.Config) (change, error) {
-	return change{commit: func() { g.answers.now.Store(&activeConfig{c, g.hops, g.certificates(), g.recipients}) }}, nil
+	return change{commit: func() { g.answers.current.Store(&activeConfig{c, g.hops, g.certificates(), g.recipients}) }}, nil
 }
 
 // recipientFile returns the file with recipients of a name, or nil.
 func (g *adminHandler) recipientFile(name string) *recipients.File {
-	files := g.now.Load().recipients
+	files := g.current.Load().recipients
 	if i := slices.IndexFunc(files, func(f *recipients.File) bool { return f.Spec().Name() == name }); i >= 0 {
 		return files[i]
 	}
@@ -83,23 +83,23 @@ func (g *adminHandler) recipientFile(name string) *recipients.File {
 
 // Status implements admin.Gate.
 func (g *adminHandler) Status() admin.Status {
-	now, set := g.now.Load(), g.store.Set()
-	s := report.Status(now.config, set.Stats())
+	current, set := g.current.Load(), g.store.Set()
+	s := report.Status(current.config, set.Stats())
 	s.From = admin.FromGate
-	s.Version, s.PID, s.Config, s.Started = version.Number, os.Getpid(), now.config.File, report.TimeOrNil(g.started)
+	s.Version, s.PID, s.Config, s.Started = version.Number, os.Getpid(), current.config.File, report.TimeOrNil(g.started)
 	if file, err := filepath.Abs(s.Config); err == nil {
 		s.Config = file
 	}
 	s.Generation = set.Generation()
 	lookups, maybes := set.Lookups(), set.Maybes()
 	s.Lookups, s.Maybes = &lookups, &maybes
-	if now.config.Filter.Confirm { // else it is not known
+	if current.config.Filter.Confirm { // else it is not known
 		wrong := set.FalsePositives()
 		s.FalseMaybes = &wrong
 	}
 	for i := range s.Lists {
 		l := &s.Lists[i]
-		if now.config.Filter.Confirm && l.DNS == nil {
+		if current.config.Filter.Confirm && l.DNS == nil {
 			today := g.hits.Today(l.Name)
 			l.HitsToday = &today
 		}
@@ -108,13 +108,13 @@ func (g *adminHandler) Status() admin.Status {
 		}
 		l.Published = g.publisher.status(l.Name)
 	}
-	report.AddFetched(now.config, &s)
+	report.AddFetched(current.config, &s)
 	report.AddDNS(&s, g.dns.Status())
-	s.NextHops = now.hops.status(now.config)
+	s.NextHops = current.hops.status(current.config)
 	if open := g.open.Load(); open != nil {
 		s.Doors = open.doors
 	}
-	s.Recipients = report.Recipients(now.recipients)
+	s.Recipients = report.Recipients(current.recipients)
 	s.Decisions = g.history.status()
 	return s
 }
@@ -125,7 +125,7 @@ func (g *adminHandler) Generation() uint64 { return g.store.Set().Generation() }
 // Rescan implements admin.Gate.
 func (g *adminHandler) Rescan(ctx context.Context) (admin.Rescanned, error) {
 	err := g.store.Rescan(ctx)
-	failed := lookAtRecipients(ctx, g.now.Load().recipients)
+	failed := lookAtRecipients(ctx, g.current.Load().recipients)
 	set := g.store.Set()
 	r := admin.Rescanned{Generation: set.Generation()}
 	for _, f := range failed {
@@ -162,11 +162,11 @@ func (g *adminHandler) Accept(ctx context.Context, name, sum string) (admin.Acce
 		err = g.store.Accept(ctx, name)
 	}
 	if want := cmp.Or(sum, l.HeldSum); err == nil || want != "" {
-		now, listErr := g.list(name)
-		if listErr == nil && now.Sum == want { // perhaps since the fleet has told this gate, too
+		listStats, listErr := g.list(name)
+		if listErr == nil && listStats.Sum == want { // perhaps since the fleet has told this gate, too
 			err = nil
 		}
-		l, err = now, errors.Join(err, listErr)
+		l, err = listStats, errors.Join(err, listErr)
 	}
 	if err != nil {
 		return admin.Accepted{}, err
@@ -258,7 +258,7 @@ func (g *adminHandler) list(name string) (blocklist.ListStats, error) {
 
 // Unused implements admin.Gate.
 func (g *adminHandler) Unused(ctx context.Context, name string, since time.Time, here bool, begin func(admin.UnusedHeader) error, each func(admin.UnusedEntry) error) (admin.UnusedEnd, error) {
-	c, set := g.now.Load().config, g.store.Set()
+	c, set := g.current.Load().config, g.store.Set()
 	stats, err := report.FindStats(set, name)
 	if err != nil {
 		return admin.UnusedEnd{}, err
@@ -280,7 +280,7 @@ func (g *adminHandler) Unused(ctx context.Context, name string, since time.Time,
 
 // Audit implements admin.Gate.
 func (g *adminHandler) Audit(who admin.Peer, r admin.AuditRecord) error {
-	log := &listedit.Log{Dir: g.now.Load().config.State.Dir}
+	log := &listedit.Log{Dir: g.current.Load().config.State.Dir}
 	return log.Append(g.record(who, r))
 }
 

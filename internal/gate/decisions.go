@@ -157,9 +157,9 @@ func (h *history) close() error {
 }
 
 // Accepted implements smtpfilter.History.
-func (h *history) Accepted(at time.Time) bool {
+func (h *history) Accepted(instant time.Time) bool {
 	r := h.recorder.Load()
-	return r != nil && r.Accepted(at)
+	return r != nil && r.Accepted(instant)
 }
 
 // Record implements smtpfilter.History.

@@ -242,14 +242,14 @@ func logDoorChanges(open, wanted []config.Door, log *slog.Logger) {
 // changeDoors makes the doors use a configuration that has passed keepDoors. Those that are not
 // open yet find it when they open.
 func (g *gate) changeDoors(c *config.Config) {
-	for i, now := range c.Doors {
+	for i, door := range c.Doors {
 		d := g.doors[i]
-		d.config = now
+		d.config = door
 		if d.server == nil {
 			continue
 		}
-		if err := d.server.apply(c, now); err != nil {
-			g.log.Error("the door keeps its old settings", "door", protocolOf(now), "listener", now.Name, "error", err)
+		if err := d.server.apply(c, door); err != nil {
+			g.log.Error("the door keeps its old settings", "door", protocolOf(door), "listener", door.Name, "error", err)
 		}
 	}
 }

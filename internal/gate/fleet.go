@@ -80,8 +80,8 @@ type fleetRun struct {
 }
 
 // newFleetPart returns the part for a gate whose configuration now returns.
-func newFleetPart(now func() *config.Config, log *slog.Logger) *fleetPart {
-	f := &fleetPart{log: log, tree: atomicfile.In(now().State.Dir), config: now, started: time.Now().UTC(), why: managed.ErrNoFleet, changed: make(chan struct{}), again: make(chan struct{}, 1)}
+func newFleetPart(current func() *config.Config, log *slog.Logger) *fleetPart {
+	f := &fleetPart{log: log, tree: atomicfile.In(current().State.Dir), config: current, started: time.Now().UTC(), why: managed.ErrNoFleet, changed: make(chan struct{}), again: make(chan struct{}, 1)}
 	f.pins, f.sources, f.matches = &fleetPins{fleetPart: f}, &fleetSources{fleetPart: f}, &fleetHits{fleetPart: f}
 	return f
 }

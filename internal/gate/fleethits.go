@@ -248,14 +248,14 @@ func (f *fleetHits) elsewhere(ctx context.Context, list string, since time.Time,
 	if err != nil {
 		return nil, err
 	}
-	of, err := f.roster(ctx, m, since)
+	names, err := f.roster(ctx, m, since)
 	if err != nil {
 		return nil, err
 	}
 	a := &asking{f: f.fleetPart, m: m, q: hitsQuestion{List: list, Since: since.UTC().Format(admin.Day)}, time: hitsTime(entries), rest: map[string]*restOfHits{}}
 	a.fleet = admin.UnusedFleet{Gates: []string{}, Errors: map[string]string{}, Recent: map[string]string{}}
-	if len(of) > 0 {
-		err = a.first(ctx, of)
+	if len(names) > 0 {
+		err = a.first(ctx, names)
 	}
 	if err != nil {
 		return nil, err
@@ -291,14 +291,14 @@ type restOfHits struct {
 }
 
 // ask asks gates a question.
-func (a *asking) ask(ctx context.Context, q hitsQuestion, of []string) (*fleet.Replies, error) {
+func (a *asking) ask(ctx context.Context, q hitsQuestion, names []string) (*fleet.Replies, error) {
 	question, err := json.Marshal(q)
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, a.time)
 	defer cancel()
-	r, err := a.m.Ask(ctx, askHits, question, of...)
+	r, err := a.m.Ask(ctx, askHits, question, names...)
 	if err != nil {
 		return nil, err
 	}
@@ -319,8 +319,8 @@ func (a *asking) fail(name string, err error) {
 }
 
 // first asks all gates.
-func (a *asking) first(ctx context.Context, of []string) error {
-	r, err := a.ask(ctx, a.q, of)
+func (a *asking) first(ctx context.Context, names []string) error {
+	r, err := a.ask(ctx, a.q, names)
 	if err != nil {
 		return err
 	}

@@ -63,14 +63,14 @@ func TestDecideLists(t *testing.T) {
 			if err := os.Chtimes(file, time.Time{}, time.Now().Add(time.Minute)); err != nil { // a clock may be coarse
 				t.Fatal(err)
 			}
-			said := ""
+			message := ""
 			for _, l := range decideLists(t.Context(), m, c.request, "root") {
-				if said = l.Done + l.Error; l.Done == admin.FleetMerged {
-					said += " " + string(rune('0'+l.Added))
+				if message = l.Done + l.Error; l.Done == admin.FleetMerged {
+					message += " " + string(rune('0'+l.Added))
 				}
 			}
-			if !strings.HasPrefix(said, c.want) || (said == "") != (c.want == "") {
-				t.Errorf("it says %q", said)
+			if !strings.HasPrefix(message, c.want) || (message == "") != (c.want == "") {
+				t.Errorf("it says %q", message)
 			}
 			if after, err := os.ReadFile(file); err != nil || string(after) != c.after {
 				t.Errorf("the file has %q, %v", after, err)
@@ -91,7 +91,7 @@ func TestJoinAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	g := &adminHandler{fleet: f}
-	g.now.Store(&activeConfig{config: c})
+	g.current.Store(&activeConfig{config: c})
 	for _, want := range []string{
 		"; this gate is in the fleet again, and connects when its servers can be reached; spamgate fleet leave takes it out",
 		"; this gate stays in the fleet, and connects when its servers can be reached; spamgate fleet leave takes it out",

@@ -78,8 +78,8 @@ func (f *fleetPins) share(ctx context.Context, what, list string, value any) err
 
 // changed is called after the pin of a list has changed here. If the fleet does not take that, it
 // is as before again.
-func (f *fleetPins) changed(ctx context.Context, list string, before, now *blocklist.Pin) error {
-	err := f.share(ctx, statePin, list, now)
+func (f *fleetPins) changed(ctx context.Context, list string, before, pin *blocklist.Pin) error {
+	err := f.share(ctx, statePin, list, pin)
 	if err == nil {
 		return nil
 	}

@@ -31,17 +31,17 @@ func (f *fleetPart) served() (all []admin.FleetServes) {
 		if !l.Fleet {
 			continue
 		}
-		one := admin.FleetServes{List: l.Name, Problem: "the gate has not read the list yet"}
+		fleetServes := admin.FleetServes{List: l.Name, Problem: "the gate has not read the list yet"}
 		for _, stats := range set.Lists {
 			if stats.Name != l.Name {
 				continue
 			}
-			one.SHA256, one.Entries, one.Pinned, one.Problem = stats.Sum, stats.Entries, stats.Pinned != nil, ""
+			fleetServes.SHA256, fleetServes.Entries, fleetServes.Pinned, fleetServes.Problem = stats.Sum, stats.Entries, stats.Pinned != nil, ""
 			if stats.Err != nil {
-				one.Problem = stats.Err.Error()
+				fleetServes.Problem = stats.Err.Error()
 			}
 		}
-		all = append(all, one)
+		all = append(all, fleetServes)
 	}
 	return all
 }
@@ -202,7 +202,7 @@ func (g *adminHandler) Fleet(ctx context.Context) admin.Fleet { return g.fleet.s
 
 // FleetJoin implements admin.FleetGate.
 func (g *adminHandler) FleetJoin(ctx context.Context, who admin.Peer, r admin.FleetJoinRequest) (admin.FleetJoined, error) {
-	c := g.now.Load().config
+	c := g.current.Load().config
 	if !c.Fleet.On() {
 		return admin.FleetJoined{}, admin.ErrNoFleet
 	}
@@ -240,21 +240,21 @@ func decideLists(ctx context.Context, m *fleet.Member, r admin.FleetJoinRequest,
 		lists = differing(ctx, m)
 	}
 	for _, list := range lists {
-		one := admin.FleetJoinedList{List: list}
+		fleetJoinedList := admin.FleetJoinedList{List: list}
 		var err error
 		switch {
 		case r.Take:
-			one.Done, err = admin.FleetTook, m.Take(ctx, list)
+			fleetJoinedList.Done, err = admin.FleetTook, m.Take(ctx, list)
 		case r.Merge:
-			one.Done = admin.FleetMerged
-			one.Added, err = m.Merge(ctx, list, author, r.Why)
+			fleetJoinedList.Done = admin.FleetMerged
+			fleetJoinedList.Added, err = m.Merge(ctx, list, author, r.Why)
 		default:
-			one.Done, err = admin.FleetEqual, m.CatchUp(ctx, list)
+			fleetJoinedList.Done, err = admin.FleetEqual, m.CatchUp(ctx, list)
 		}
 		if err != nil {
-			one.Done, one.Error = "", err.Error()
+			fleetJoinedList.Done, fleetJoinedList.Error = "", err.Error()
 		}
-		done = append(done, one)
+		done = append(done, fleetJoinedList)
 	}
 	return done
 }
@@ -292,7 +292,7 @@ func (f *fleetPart) connected(ctx context.Context) (*fleet.Member, error) {
 
 // FleetLeave implements admin.FleetGate.
 func (g *adminHandler) FleetLeave(context.Context) (admin.Fleet, error) {
-	c := g.now.Load().config
+	c := g.current.Load().config
 	if !c.Fleet.On() {
 		return admin.Fleet{}, admin.ErrNoFleet
 	}
@@ -322,7 +322,7 @@ func (g *adminHandler) FleetDiff(ctx context.Context) (admin.FleetDiff, error) {
 	if err != nil {
 		return d, err
 	}
-	return compareMembers(g.now.Load().config, members, r), nil
+	return compareMembers(g.current.Load().config, members, r), nil
 }
 
 // compareMembers says where members differ.

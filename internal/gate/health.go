@@ -40,7 +40,7 @@ func (g *adminHandler) Ready() (warnings []string, err error) {
 	if problems := open.unreachable(); len(problems) > 0 {
 		return nil, errors.New(problems[0])
 	}
-	for _, h := range g.now.Load().hops {
+	for _, h := range g.current.Load().hops {
 		if problem, _ := hopProblem(h); problem != "" {
 			return nil, errors.New(problem)
 		}
@@ -71,7 +71,7 @@ func (g *adminHandler) mailProblem() string {
 	if problems := open.unreachable(); len(problems) > 0 {
 		return problems[0]
 	}
-	for _, h := range g.now.Load().hops {
+	for _, h := range g.current.Load().hops {
 		if problem, sure := hopProblem(h); sure {
 			return problem
 		}
@@ -94,10 +94,10 @@ func hopProblem(h openHop) (problem string, sure bool) {
 
 // Health implements admin.Gate.
 func (g *adminHandler) Health(ctx context.Context) admin.Health {
-	now := g.now.Load()
+	current := g.current.Load()
 	h := admin.Health{
 		Running: true, Time: time.Now().UTC(), Version: version.Number, PID: os.Getpid(),
-		Config: now.config.File, Started: report.TimeOrNil(g.started),
+		Config: current.config.File, Started: report.TimeOrNil(g.started),
 		Mail: g.mailHealth(ctx), Lists: g.listsHealth(), State: g.stateHealth(),
 		Decisions: g.history.status(), Fleet: g.fleet.health(),
 	}
@@ -118,7 +118,7 @@ func (g *adminHandler) mailHealth(ctx context.Context) *admin.MailHealth {
 	} else {
 		m.Problems = append(m.Problems, "the gate does not listen: it is stopping, or was handed over")
 	}
-	hops := g.now.Load().hops
+	hops := g.current.Load().hops
 	states := make([][]nexthop.State, len(hops))
 	var checks sync.WaitGroup
 	for i, h := range hops {
@@ -148,7 +148,7 @@ func (g *adminHandler) mailHealth(ctx context.Context) *admin.MailHealth {
 			m.Problems = append(m.Problems, strings.Join(down, "; "))
 		}
 	}
-	m.Problems = append(m.Problems, loginProblems(g.now.Load().config, hops)...)
+	m.Problems = append(m.Problems, loginProblems(g.current.Load().config, hops)...)
 	m.OK = len(m.Problems) == 0
 	return m
 }
@@ -166,46 +166,46 @@ func (g *adminHandler) listsHealth() *admin.ListsHealth {
 	h := &admin.ListsHealth{Lists: []admin.ListHealth{}}
 	for i := range status.Lists {
 		l := &status.Lists[i]
-		one := admin.ListHealth{
+		listHealth := admin.ListHealth{
 			Name: l.Name, Entries: l.Entries, Held: l.Held, Pinned: l.Pinned != nil,
 			Updated: report.LastUpdate(l), Problem: g.copyProblem(l, status.Time),
 		}
-		if one.Updated != nil {
-			age := int64(status.Time.Sub(*one.Updated).Seconds())
-			one.Age = &age
+		if listHealth.Updated != nil {
+			age := int64(status.Time.Sub(*listHealth.Updated).Seconds())
+			listHealth.Age = &age
 		}
 		for _, stats := range set.Lists {
 			// Nobody wants to see a pinned list change, whatever is on disk.
-			if stats.Name == l.Name && stats.Err != nil && (!one.Pinned || !l.LastGood) {
-				one.Problem = listProblem(l, stats.Err)
+			if stats.Name == l.Name && stats.Err != nil && (!listHealth.Pinned || !l.LastGood) {
+				listHealth.Problem = listProblem(l, stats.Err)
 			}
 		}
 		if l.DNS != nil {
-			one.Problem = l.DNS.Problem()
+			listHealth.Problem = l.DNS.Problem()
 		}
-		if one.Problem == "" {
-			one.Problem = l.ListsNobody
+		if listHealth.Problem == "" {
+			listHealth.Problem = l.ListsNobody
 		}
-		if p := l.Published; p != nil && p.Error != "" && one.Problem == "" {
-			one.Problem = "others fetch an earlier version: " + p.Error
+		if p := l.Published; p != nil && p.Error != "" && listHealth.Problem == "" {
+			listHealth.Problem = "others fetch an earlier version: " + p.Error
 		}
-		one.OK = one.Problem == ""
-		if !one.OK {
-			h.Problems = append(h.Problems, "list "+l.Name+": "+one.Problem)
+		listHealth.OK = listHealth.Problem == ""
+		if !listHealth.OK {
+			h.Problems = append(h.Problems, "list "+l.Name+": "+listHealth.Problem)
 		}
-		h.Lists = append(h.Lists, one)
+		h.Lists = append(h.Lists, listHealth)
 	}
 	for _, r := range status.Recipients {
-		one := admin.ListHealth{Name: r.Name, Entries: r.Entries, Updated: r.Modified, OK: r.Error == ""}
-		if !one.OK {
-			one.Held, one.Problem = true, "its last good version serves: "+r.Error
-			h.Problems = append(h.Problems, r.Name+": "+one.Problem)
+		listHealth := admin.ListHealth{Name: r.Name, Entries: r.Entries, Updated: r.Modified, OK: r.Error == ""}
+		if !listHealth.OK {
+			listHealth.Held, listHealth.Problem = true, "its last good version serves: "+r.Error
+			h.Problems = append(h.Problems, r.Name+": "+listHealth.Problem)
 		}
-		if one.Updated != nil {
-			age := int64(status.Time.Sub(*one.Updated).Seconds())
-			one.Age = &age
+		if listHealth.Updated != nil {
+			age := int64(status.Time.Sub(*listHealth.Updated).Seconds())
+			listHealth.Age = &age
 		}
-		h.Lists = append(h.Lists, one)
+		h.Lists = append(h.Lists, listHealth)
 	}
 	h.OK = len(h.Problems) == 0
 	return h
@@ -224,7 +224,7 @@ func listProblem(l *admin.List, err error) string {
 
 // refresh returns how often a list is fetched.
 func (g *adminHandler) refresh(list string) time.Duration {
-	c := g.now.Load().config
+	c := g.current.Load().config
 	if i := setup.ListIndex(c, list); i >= 0 {
 		return c.Lists[i].Refresh
 	}
@@ -261,7 +261,7 @@ func copyProblem(l *admin.List, refresh time.Duration, now time.Time) string {
 }
 
 func (g *adminHandler) stateHealth() *admin.StateHealth {
-	c := g.now.Load().config
+	c := g.current.Load().config
 	h := &admin.StateHealth{Dir: c.State.Dir}
 	free, err := setup.ProbeState(c)
 	if free >= 0 {

@@ -41,7 +41,7 @@ func TestReady(t *testing.T) {
 		{"down", nextHops{{target: down}}, false, false},
 	} {
 		g := &adminHandler{}
-		g.now.Store(&activeConfig{hops: c.hops})
+		g.current.Store(&activeConfig{hops: c.hops})
 		if _, err := g.Ready(); err == nil {
 			t.Errorf("%s: ready before it listens", c.what)
 		}
@@ -55,8 +55,8 @@ func TestReady(t *testing.T) {
 func TestCopyProblem(t *testing.T) {
 	now := time.Now()
 	ago := func(d time.Duration) *time.Time {
-		at := now.Add(-d)
-		return &at
+		instant := now.Add(-d)
+		return &instant
 	}
 	const url = "https://lists.example/a"
 	for _, test := range []struct {

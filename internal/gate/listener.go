@@ -41,14 +41,14 @@ func (g *gate) prepareListeners(_ context.Context, was, c *config.Config) (chang
 		return replacement(nil, all.certs(), func() { g.listeners = all }), err
 	}
 	old := g.listeners.certs()
-	now := make([]*certs.Reloader, len(old))
+	reloaders := make([]*certs.Reloader, len(old))
 	for i, e := range g.listeners {
 		var err error
-		if now[i], err = e.certificates(c.Listeners[i], g.log); err != nil {
-			return change{}, errors.Join(err, closeOthers(now, old))
+		if reloaders[i], err = e.certificates(c.Listeners[i], g.log); err != nil {
+			return change{}, errors.Join(err, closeOthers(reloaders, old))
 		}
 	}
-	return replacement(old, now, func() { g.changeListeners(c, now) }), nil
+	return replacement(old, reloaders, func() { g.changeListeners(c, reloaders) }), nil
 }
 
 // certificates opens the certificates for a configuration, or returns the present ones if their

@@ -234,16 +234,16 @@ func (j *metered) Generation() uint64 { return j.judge.Generation() }
 
 // KeysOf returns the keys under which lists hold entries for a recipient.
 func (j *metered) KeysOf(r verdict.Recipient) ([]string, error) {
-	if of, ok := j.judge.(verdict.RecipientJudge); ok {
-		return of.KeysOf(r)
+	if recipientJudge, ok := j.judge.(verdict.RecipientJudge); ok {
+		return recipientJudge.KeysOf(r)
 	}
 	return nil, nil
 }
 
 // Proofs returns the proofs on which verdicts may depend.
 func (j *metered) Proofs() verdict.Proofs {
-	if of, ok := j.judge.(verdict.ProofJudge); ok {
-		return of.Proofs()
+	if proofJudge, ok := j.judge.(verdict.ProofJudge); ok {
+		return proofJudge.Proofs()
 	}
 	return 0
 }

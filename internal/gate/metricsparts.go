@@ -155,7 +155,7 @@ func (c *stateCollector) Collect(to chan<- prometheus.Metric) {
 // one file; Prometheus takes each metric once.
 func (c *stateCollector) collectCertificates(to chan<- prometheus.Metric) {
 	seen := map[[2]string]bool{}
-	for _, served := range c.gate.now.Load().certificates {
+	for _, served := range c.gate.current.Load().certificates {
 		for _, cert := range served.certs.Certificates() {
 			if labels := [2]string{served.listener, cert.File}; !seen[labels] {
 				seen[labels] = true

@@ -17,7 +17,7 @@ func TestStateProbe(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := &stateCollector{gate: &adminHandler{}}
-	c.gate.now.Store(&activeConfig{config: &config.Config{State: config.State{Dir: dir}}})
+	c.gate.current.Store(&activeConfig{config: &config.Config{State: config.State{Dir: dir}}})
 	now := time.Now()
 	for _, step := range []struct {
 		after  time.Duration

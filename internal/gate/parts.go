@@ -42,11 +42,11 @@ type closer interface {
 }
 
 // replacement returns the change from old to now, which may have some of old.
-func replacement[T closer](old, now []T, commit func()) change {
+func replacement[T closer](old, current []T, commit func()) change {
 	return change{
 		commit:  commit,
-		discard: func() error { return closeOthers(now, old) },
-		retire:  func() error { return closeOthers(old, now) },
+		discard: func() error { return closeOthers(current, old) },
+		retire:  func() error { return closeOthers(old, current) },
 	}
 }
 
@@ -80,8 +80,8 @@ func (g *gate) makeParts(c *config.Config) {
 		lists: g.lists, history: g.history, publisher: g.publisher,
 		started: time.Now(), handovers: make(chan *handoverRequest), ending: make(chan struct{}),
 	}
-	g.answers.now.Store(&activeConfig{config: c})
-	g.fleet = newFleetPart(func() *config.Config { return g.answers.now.Load().config }, g.log)
+	g.answers.current.Store(&activeConfig{config: c})
+	g.fleet = newFleetPart(func() *config.Config { return g.answers.current.Load().config }, g.log)
 	g.fleet.lists, g.fleet.history, g.fleet.accounts, g.fleet.problem = g.lists, g.history, store, g.answers.mailProblem
 	store.Join(accountsFleet{g.fleet})
 	g.answers.fleet = g.fleet

@@ -32,8 +32,8 @@ func TestApply(t *testing.T) {
 		before, c := &config.Config{}, &config.Config{}
 		g := &gate{config: before, log: slog.New(slog.DiscardHandler), parts: []part{{name: "one without a configuration"}}}
 		for _, name := range []string{"a", "b", "c"} {
-			g.parts = append(g.parts, part{name: name, prepare: func(_ context.Context, was, now *config.Config) (change, error) {
-				if was != before || now != c {
+			g.parts = append(g.parts, part{name: name, prepare: func(_ context.Context, was, current *config.Config) (change, error) {
+				if was != before || current != c {
 					t.Errorf("%s: another configuration", name)
 				}
 				ch := change{

@@ -168,8 +168,8 @@ func (p *publisher) publishAll(c *config.Config, files setup.Publishing, set *bl
 			continue
 		}
 		l := c.Lists[setup.ListIndex(c, stats.Name)]
-		now := published{stats.Sum, l.PublicReason, files.Key.Public().String(), c.Publish.Expires}
-		if p.done[l.Name] == now && p.isFresh(l.Name) {
+		current := published{stats.Sum, l.PublicReason, files.Key.Public().String(), c.Publish.Expires}
+		if p.done[l.Name] == current && p.isFresh(l.Name) {
 			continue
 		}
 		if err := p.publish(c, l, files.Key, set, stats); err != nil {
@@ -185,7 +185,7 @@ func (p *publisher) publishAll(c *config.Config, files setup.Publishing, set *bl
 			p.fail(l.Name, err)
 			continue
 		}
-		p.done[l.Name] = now
+		p.done[l.Name] = current
 		delete(p.changing, l.Name)
 	}
 	return next

@@ -52,14 +52,14 @@ func (all listeners) keep(c *config.Config) {
 	var kept []config.Listener
 	left := slices.Clone(c.Listeners)
 	for _, e := range all {
-		now := e.config
+		listener := e.config
 		if i := slices.IndexFunc(left, func(l config.Listener) bool { return slices.Equal(l.Addr, e.config.Addr) }); i >= 0 {
-			now = left[i]
+			listener = left[i]
 			left = slices.Delete(left, i, i+1)
 		} else {
-			now.Lists = knownLists(c, now.Lists)
+			listener.Lists = knownLists(c, listener.Lists)
 		}
-		kept = append(kept, now)
+		kept = append(kept, listener)
 	}
 	c.Listeners = kept
 }

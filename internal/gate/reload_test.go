@@ -74,10 +74,10 @@ func TestEntranceChanges(t *testing.T) {
 // TestRestartKeys compares the keys that a reload keeps with those that are said to need a
 // restart.
 func TestRestartKeys(t *testing.T) {
-	old, now := config.Default(), config.Default()
-	now.Hostname, now.State.Dir, now.Log.Level, now.Console.SocketGroup = "other.example", "/other", "debug", "other"
-	now.Listeners = []config.Listener{{Endpoint: config.Endpoint{Addr: []string{"192.0.2.1:25"}}}}
-	keys := restartKeys(&old, &now)
+	old, current := config.Default(), config.Default()
+	current.Hostname, current.State.Dir, current.Log.Level, current.Console.SocketGroup = "other.example", "/other", "debug", "other"
+	current.Listeners = []config.Listener{{Endpoint: config.Endpoint{Addr: []string{"192.0.2.1:25"}}}}
+	keys := restartKeys(&old, &current)
 	if len(keys) != 5 {
 		t.Errorf("a reload keeps %q", keys)
 	}

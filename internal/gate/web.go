@@ -102,7 +102,7 @@ func (a *adminPart) openWeb(c *config.Config, i int) (*web.Server, error) {
 
 // ownNames returns the names by which the gate is known.
 func (a *adminPart) ownNames() []string {
-	c := a.gate.answers.now.Load().config
+	c := a.gate.answers.current.Load().config
 	names := []string{c.Hostname, c.Admin.MetricsAddr, c.Publish.Addr, c.Console.Base(c.Console.Addr).Host}
 	if machine, err := os.Hostname(); err == nil {
 		names = append(names, machine)
@@ -144,8 +144,8 @@ func (a *adminPart) newConsole(c *config.Config, open *socket.OpenDoor) (web.Pag
 	return console.New(console.Options{
 		Config: g.fleet.config,
 		Settings: func() console.Settings {
-			now := g.answers.now.Load().config.Console
-			return console.Settings{URL: now.Base(open.Addr()), SSOHeader: now.SSOHeader}
+			current := g.answers.current.Load().config.Console
+			return console.Settings{URL: current.Base(open.Addr()), SSOHeader: current.SSOHeader}
 		},
 		Set:      g.store.Set,
 		Gate:     g.answers,
@@ -155,7 +155,7 @@ func (a *adminPart) newConsole(c *config.Config, open *socket.OpenDoor) (web.Pag
 		Check: check.New(check.Options{
 			Config:     g.fleet.config,
 			Set:        g.store.Set,
-			Recipients: func() ([]*recipients.File, error) { return g.answers.now.Load().recipients, nil },
+			Recipients: func() ([]*recipients.File, error) { return g.answers.current.Load().recipients, nil },
 			DNS:        g.dns,
 			Proofs:     g.proofs,
 		}),
@@ -205,7 +205,7 @@ type tableCerts struct {
 
 // prepare opens the certificates (see part), and keeps the present ones if their files are the same.
 func (t *tableCerts) prepare(_ context.Context, was, c *config.Config) (change, error) {
-	var now *certs.Reloader
+	var reloader *certs.Reloader
 	var err error
 	old := t.inUse
 	addr, cert, key := t.keys(c)
@@ -216,11 +216,11 @@ func (t *tableCerts) prepare(_ context.Context, was, c *config.Config) (change, 
 	switch {
 	case addr == "" || len(cert) == 0:
 	case old != nil && same():
-		now = old
+		reloader = old
 	default:
-		now, err = setup.OpenCertificateFiles("["+t.table+"]", cert, key, t.log)
+		reloader, err = setup.OpenCertificateFiles("["+t.table+"]", cert, key, t.log)
 	}
-	return replacement([]*certs.Reloader{old}, []*certs.Reloader{now}, func() { t.inUse = now }), err
+	return replacement([]*certs.Reloader{old}, []*certs.Reloader{reloader}, func() { t.inUse = reloader }), err
 }
 
 func (t *tableCerts) close() error { return closeOthers([]*certs.Reloader{t.inUse}, nil) }

@@ -28,14 +28,14 @@ type chain struct {
 	start func(length int) uint32
 
 	// run returns the state after text, whose first byte is the at-th of the key.
-	run func(h uint32, text []byte, at int) uint32
+	run func(h uint32, text []byte, pos int) uint32
 
 	// undo is the inverse of run, or nil if a step may have no or several inverses.
-	undo func(h uint32, text []byte, at int) uint32
+	undo func(h uint32, text []byte, pos int) uint32
 
 	// back appends the states from which the byte c at position at leads to h. It
 	// is nil if there is undo.
-	back func(dst []uint32, h uint32, c byte, at int) []uint32
+	back func(dst []uint32, h uint32, c byte, pos int) []uint32
 }
 
 // chains returns the different hashes by name, without ELF, which is PJW, and BP,
@@ -61,16 +61,16 @@ func chains() map[string]*chain {
 }
 
 // unrun appends the states from which text leads to h.
-func (c *chain) unrun(dst []uint32, h uint32, text []byte, at int) []uint32 {
+func (c *chain) unrun(dst []uint32, h uint32, text []byte, pos int) []uint32 {
 	if c.undo != nil {
-		return append(dst, c.undo(h, text, at))
+		return append(dst, c.undo(h, text, pos))
 	}
 	base := len(dst)
 	dst = append(dst, h)
 	for i := len(text) - 1; i >= 0; i-- {
 		done := len(dst)
 		for _, after := range dst[base:done] {
-			dst = c.back(dst, after, text[i], at+i)
+			dst = c.back(dst, after, text[i], pos+i)
 		}
 		dst = dst[:base+copy(dst[base:], dst[done:])]
 	}
@@ -91,15 +91,15 @@ func linear(name string, sum func([]byte) uint32, start, multiplier, factor uint
 		sum:   sum,
 		mask:  low28, // a carry never affects lower bits
 		start: func(int) uint32 { return start },
-		run: func(h uint32, text []byte, at int) uint32 {
+		run: func(h uint32, text []byte, pos int) uint32 {
 			for i, c := range text {
-				h = h*forth[at+i] + uint32(c)
+				h = h*forth[pos+i] + uint32(c)
 			}
 			return h
 		},
-		undo: func(h uint32, text []byte, at int) uint32 {
+		undo: func(h uint32, text []byte, pos int) uint32 {
 			for i := len(text) - 1; i >= 0; i-- {
-				h = (h - uint32(text[i])) * back[at+i]
+				h = (h - uint32(text[i])) * back[pos+i]
 			}
 			return h
 		},

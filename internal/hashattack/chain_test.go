@@ -50,11 +50,11 @@ func FuzzChain(f *testing.F) {
 	f.Add([]byte("Ezaz09-"), uint8(0))
 	f.Fuzz(func(t *testing.T, key []byte, cut uint8) {
 		key = key[:min(len(key), maxName)]
-		at := min(int(cut), len(key))
+		pos := min(int(cut), len(key))
 		// A tail of more than some bytes can have very many states before it.
-		at = max(at, len(key)-8)
+		pos = max(pos, len(key)-8)
 		for _, c := range chains() {
-			checkChain(t, c, key, at)
+			checkChain(t, c, key, pos)
 		}
 	})
 }
@@ -68,20 +68,20 @@ func FuzzBack(f *testing.F) {
 	f.Add(uint32(1315423911), byte('p'), false)
 	f.Add(uint32(0x0FFFFFFF), byte(0), true)
 	f.Fuzz(func(t *testing.T, state uint32, c byte, odd bool) {
-		at := 0
+		pos := 0
 		if odd {
-			at = 1
+			pos = 1
 		}
 		if c == 0 && !odd {
 			c = 1 // at an even place a zero byte hides the state from AP, and no name has one
 		}
 		for _, h := range chains() {
 			from := state & h.mask
-			end := h.run(from, []byte{c}, at) & h.mask
-			before := h.unrun(nil, end, []byte{c}, at)
+			end := h.run(from, []byte{c}, pos) & h.mask
+			before := h.unrun(nil, end, []byte{c}, pos)
 			found := map[uint32]bool{}
 			for _, b := range before {
-				if h.run(b, []byte{c}, at)&h.mask != end {
+				if h.run(b, []byte{c}, pos)&h.mask != end {
 					t.Errorf("%s: %#x does not lead to %#x by %#x", h.name, b, end, c)
 				}
 				if found[b&h.mask] {
@@ -101,15 +101,15 @@ func FuzzBack(f *testing.F) {
 func TestBackCounts(t *testing.T) {
 	for _, name := range []string{"JS", "AP"} {
 		h := chains()[name]
-		for at := range 2 {
+		for pos := range 2 {
 			for _, c := range []byte("ah8p.") {
 				const sample = 1 << 14
 				n := 0
 				for i := range uint32(sample) {
-					n += len(h.back(nil, i*0x9E3779B9, c, at))
+					n += len(h.back(nil, i*0x9E3779B9, c, pos))
 				}
 				if n < sample*9/10 || n > sample*11/10 {
-					t.Errorf("%s at %d by %q: %d states before %d, want about as many", name, at, c, n, sample)
+					t.Errorf("%s at %d by %q: %d states before %d, want about as many", name, pos, c, n, sample)
 				}
 			}
 		}

@@ -108,8 +108,8 @@ func (a *attacks) classic(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		set, of := covered(f, a.target, names)
-		a.add(Cost{Family: name, K: f.K(), Search: Multicollision, Names: len(names), Tried: r.Work, Seconds: seconds, MayContain: set == of}, spec.Independent(f.K()))
+		set, total := covered(f, a.target, names)
+		a.add(Cost{Family: name, K: f.K(), Search: Multicollision, Names: len(names), Tried: r.Work, Seconds: seconds, MayContain: set == total}, spec.Independent(f.K()))
 	}
 	return nil
 }
@@ -177,9 +177,9 @@ func (a *attacks) trial(ctx context.Context, name string, names []string, random
 		if err != nil {
 			return t, err
 		}
-		set, of := covered(f, a.target, names)
+		set, total := covered(f, a.target, names)
 		t.Bits += set
-		if set == of {
+		if set == total {
 			t.Maybes++
 		}
 	}

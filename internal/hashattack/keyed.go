@@ -133,9 +133,9 @@ func try(ctx context.Context, target string, names []string, keys keySource, n i
 		if err != nil {
 			return t, err
 		}
-		set, of := covered(f, target, names)
+		set, total := covered(f, target, names)
 		t.Bits += set
-		if set == of {
+		if set == total {
 			t.Maybes++
 		}
 	}
@@ -146,18 +146,18 @@ func try(ctx context.Context, target string, names []string, keys keySource, n i
 // covered returns how many of the target's different bits the names set, and how
 // many there are. If all are set, a filter would say maybe; this needs no filter of
 // 32 MiB.
-func covered(f hashfamily.Family, target string, names []string) (set, of int) {
+func covered(f hashfamily.Family, target string, names []string) (set, total int) {
 	open := map[uint64]bool{}
 	for _, i := range f.AppendIndices(nil, []byte(target)) {
 		open[i] = true
 	}
-	of = len(open)
+	total = len(open)
 	for _, name := range names {
 		for _, i := range f.AppendIndices(nil, []byte(name)) {
 			delete(open, i)
 		}
 	}
-	return of - len(open), of
+	return total - len(open), total
 }
 
 // upperLimit returns the largest probability at which x or fewer hits of n are not

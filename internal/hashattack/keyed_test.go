@@ -36,9 +36,9 @@ func TestCoveredIsTheFilter(t *testing.T) {
 		for _, n := range names {
 			filter.Add([]byte(n))
 		}
-		set, of := covered(f, "example.com", names)
-		if maybe := filter.MayContain([]byte("example.com")); maybe != (set == of) || of > KeyedK {
-			t.Errorf("key %d: %d of %d covered, the filter says %v", key, set, of, maybe)
+		set, total := covered(f, "example.com", names)
+		if maybe := filter.MayContain([]byte("example.com")); maybe != (set == total) || total > KeyedK {
+			t.Errorf("key %d: %d of %d covered, the filter says %v", key, set, total, maybe)
 		} else if maybe {
 			maybes++
 		}
@@ -81,8 +81,8 @@ func TestGuessKey(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if set, of := covered(testFamily(t, m, 2), target, names[0]); set == of {
-		t.Errorf("another key: %d of %d bits are set", set, of)
+	if set, total := covered(testFamily(t, m, 2), target, names[0]); set == total {
+		t.Errorf("another key: %d of %d bits are set", set, total)
 	}
 }
 

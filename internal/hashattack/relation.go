@@ -50,9 +50,9 @@ func backJS(dst []uint32, h uint32, c byte, _ int) []uint32 {
 	return dst
 }
 
-func runAP(h uint32, text []byte, at int) uint32 {
+func runAP(h uint32, text []byte, pos int) uint32 {
 	for i, c := range text {
-		if (at+i)&1 == 0 {
+		if (pos+i)&1 == 0 {
 			h = evenAP(h, c)
 		} else {
 			h = oddAP(h, c)
@@ -65,9 +65,9 @@ func evenAP(h uint32, c byte) uint32 { return h ^ h<<7 ^ uint32(c)*(h>>3) }
 
 func oddAP(h uint32, c byte) uint32 { return h ^ ^(h<<11 + (uint32(c) ^ h>>5)) }
 
-func backAP(dst []uint32, h uint32, c byte, at int) []uint32 {
+func backAP(dst []uint32, h uint32, c byte, pos int) []uint32 {
 	switch {
-	case at&1 == 1:
+	case pos&1 == 1:
 		return backOddAP(dst, h, c)
 	case bits.TrailingZeros8(c) < 3:
 		return backEvenAP(dst, h, c)

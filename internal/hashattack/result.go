@@ -70,12 +70,12 @@ func Judge(target string, names []string) (*Result, error) {
 func bitsOf(family *hashfamily.Classic, key string) []Bit {
 	var bits []Bit
 	for i, index := range family.AppendIndices(nil, []byte(key)) {
-		at := slices.IndexFunc(bits, func(b Bit) bool { return b.Index == index })
-		if at < 0 {
-			at = len(bits)
+		pos := slices.IndexFunc(bits, func(b Bit) bool { return b.Index == index })
+		if pos < 0 {
+			pos = len(bits)
 			bits = append(bits, Bit{Index: index})
 		}
-		bits[at].Hashes = append(bits[at].Hashes, family.HashName(i))
+		bits[pos].Hashes = append(bits[pos].Hashes, family.HashName(i))
 	}
 	return bits
 }

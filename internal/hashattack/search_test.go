@@ -136,10 +136,10 @@ func TestSearch(t *testing.T) {
 	if os.Getenv(fullEnv) == "" {
 		t.Skipf("takes minutes: set %s", fullEnv)
 	}
-	all, one := runtime.GOMAXPROCS(0), false
+	all, single := runtime.GOMAXPROCS(0), false
 	defer runtime.GOMAXPROCS(all)
 	for target, list := range sets(t) {
-		if one = !one; one {
+		if single = !single; single {
 			runtime.GOMAXPROCS(1)
 		} else {
 			runtime.GOMAXPROCS(all)

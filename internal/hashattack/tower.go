@@ -114,9 +114,9 @@ func (t *tower) landings(ground int) []uint32 {
 // storey returns texts of storeyWidth for the position at that lead the first two
 // hashes from their states on the path to firstEnd and secondEnd: about want, or
 // fewer if there are no more.
-func (t *tower) storey(ctx context.Context, path []byte, at int, firstEnd, secondEnd uint32, want int) (*pool, error) {
+func (t *tower) storey(ctx context.Context, path []byte, pos int, firstEnd, secondEnd uint32, want int) (*pool, error) {
 	var blocks [4]*pool
-	place := at
+	place := pos
 	for i, width := range blockWidths {
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -129,25 +129,25 @@ func (t *tower) storey(ctx context.Context, path []byte, at int, firstEnd, secon
 		place += width
 		t.step()
 	}
-	p, err := t.join(ctx, blocks, at, t.after(t.hashes[1], path, at), secondEnd, want)
+	p, err := t.join(ctx, blocks, pos, t.after(t.hashes[1], path, pos), secondEnd, want)
 	t.step()
 	return p, err
 }
 
 // block returns the texts of a width for the position at that lead h from one state
 // to another: all pairs of words that meet in the middle.
-func (t *tower) block(h *chain, at, width int, from, to uint32) *pool {
+func (t *tower) block(h *chain, pos, width int, from, to uint32) *pool {
 	left, right := t.words[wordWidths[width][0]], t.words[wordWidths[width][1]]
 	states := make([]uint32, left.size())
 	for i := range states {
-		states[i] = h.run(from, left.at(i), at) & h.mask
+		states[i] = h.run(from, left.at(i), pos) & h.mask
 	}
 	met := newTable(states)
 	p := &pool{width: left.width + right.width}
 	var before []uint32
 	for i := range right.size() {
 		word := right.at(i)
-		before = h.unrun(before[:0], to, word, at+left.width)
+		before = h.unrun(before[:0], to, word, pos+left.width)
 		for _, state := range before {
 			state &= h.mask
 			for _, r := range met.near(state) {
@@ -163,7 +163,7 @@ func (t *tower) block(h *chain, at, width int, from, to uint32) *pool {
 
 // join returns the combinations of the blocks that lead the second hash from one
 // state to another. All combinations are equal for the first hash.
-func (t *tower) join(ctx context.Context, blocks [4]*pool, at int, from, to uint32, want int) (*pool, error) {
+func (t *tower) join(ctx context.Context, blocks [4]*pool, pos int, from, to uint32, want int) (*pool, error) {
 	h := t.hashes[1]
 	a, b, c, d := blocks[0], blocks[1], blocks[2], blocks[3]
 	var states []uint32
@@ -171,15 +171,15 @@ func (t *tower) join(ctx context.Context, blocks [4]*pool, at int, from, to uint
 		if len(states)+b.size() > tableRows {
 			break
 		}
-		state := h.run(from, a.at(i), at)
+		state := h.run(from, a.at(i), pos)
 		for j := range b.size() {
-			states = append(states, h.run(state, b.at(j), at+a.width)&h.mask)
+			states = append(states, h.run(state, b.at(j), pos+a.width)&h.mask)
 		}
 	}
 	met := newTable(states)
 	t.work += uint64(len(states))
 	p := &pool{width: a.width + b.width + c.width + d.width}
-	atC := at + a.width + b.width
+	atC := pos + a.width + b.width
 	for j := range d.size() {
 		if err := ctx.Err(); err != nil {
 			return nil, err

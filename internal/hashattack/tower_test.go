@@ -64,16 +64,16 @@ func TestBlockFindsAll(t *testing.T) {
 		tower := smallTower(team[:]...)
 		for _, h := range tower.hashes[:2] {
 			for range 5 {
-				at := tower.random.IntN(20)
+				pos := tower.random.IntN(20)
 				from := tower.random.Uint32() & h.mask
-				to := h.run(from, all.at(tower.random.IntN(all.size())), at) & h.mask
+				to := h.run(from, all.at(tower.random.IntN(all.size())), pos) & h.mask
 				var want []string
 				for i := range all.size() {
-					if h.run(from, all.at(i), at)&h.mask == to {
+					if h.run(from, all.at(i), pos)&h.mask == to {
 						want = append(want, string(all.at(i)))
 					}
 				}
-				got := texts(tower.block(h, at, 7, from, to))
+				got := texts(tower.block(h, pos, 7, from, to))
 				if !slices.Equal(got, want) {
 					t.Errorf("%s: %q, want %q", h.name, got, want)
 				}

@@ -73,13 +73,13 @@ func agreement(ctx context.Context, f hashfamily.Family, keys [][]byte, members,
 	for i := range answers {
 		answers[i] = make([]uint64, width)
 	}
-	for at, number := range absent {
-		if stopped(ctx, at) {
+	for pos, number := range absent {
+		if stopped(ctx, pos) {
 			return Agreement{}, false
 		}
 		buf = f.AppendIndices(buf[:0], keys[number])
 		for i, index := range buf {
-			answers[i][at/64] |= filter.get(index) << (at % 64)
+			answers[i][pos/64] |= filter.get(index) << (pos % 64)
 			for j := range i {
 				if buf[j] == index {
 					same[i][j]++

@@ -162,9 +162,9 @@ func TestAgreementFill(t *testing.T) {
 
 func TestAgreementErrors(t *testing.T) {
 	refuses := errors.New("refuses")
-	for _, at := range []uint64{1 << 10, 1 << 11} {
+	for _, index := range []uint64{1 << 10, 1 << 11} {
 		rows, err := measureAgreement(context.Background(), numbers(1000), []familyMaker{func(m uint64) (hashfamily.Family, error) {
-			if m == at {
+			if m == index {
 				return nil, refuses
 			}
 			return newXXH3(m, 3), nil

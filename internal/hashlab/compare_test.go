@@ -122,8 +122,8 @@ func (f findings) pjwIsELF(t *testing.T) {
 	a := row(t, f.report.Agreement, func(a hashlab.Agreement) bool { return a.Family == "classic" })
 	for i, x := range a.Names {
 		for j, y := range a.Names {
-			one := i == j || x == "PJW" && y == "ELF" || x == "ELF" && y == "PJW"
-			if (a.Same[i][j] == 1) != one || (a.Kappa[i][j] > 0.9) != one {
+			single := i == j || x == "PJW" && y == "ELF" || x == "ELF" && y == "PJW"
+			if (a.Same[i][j] == 1) != single || (a.Kappa[i][j] > 0.9) != single {
 				t.Errorf("%s and %s: the same index on %v of the keys, kappa %v", x, y, a.Same[i][j], a.Kappa[i][j])
 			}
 		}

@@ -51,12 +51,12 @@ func TestXXH3Control(t *testing.T) {
 
 func TestIdealDependsOnSeed(t *testing.T) {
 	key := []byte("spam@example.com")
-	one := newIdeal(1, 1<<40, 5).AppendIndices(nil, key)
-	if again := newIdeal(1, 1<<40, 5).AppendIndices(nil, key); !slices.Equal(one, again) {
-		t.Errorf("one seed gave %v and %v", one, again)
+	single := newIdeal(1, 1<<40, 5).AppendIndices(nil, key)
+	if again := newIdeal(1, 1<<40, 5).AppendIndices(nil, key); !slices.Equal(single, again) {
+		t.Errorf("one seed gave %v and %v", single, again)
 	}
-	if other := newIdeal(2, 1<<40, 5).AppendIndices(nil, key); slices.Equal(one, other) {
-		t.Errorf("two seeds gave %v", one)
+	if other := newIdeal(2, 1<<40, 5).AppendIndices(nil, key); slices.Equal(single, other) {
+		t.Errorf("two seeds gave %v", single)
 	}
 }
 

@@ -234,7 +234,7 @@ func TestPermutation(t *testing.T) {
 func TestAddressesAreDifferent(t *testing.T) {
 	for _, domains := range []uint64{1, manyDomains} {
 		a := newAddresses(3, domains)
-		seen, at := make(map[string]bool), make(map[string]bool)
+		seen, pos := make(map[string]bool), make(map[string]bool)
 		for i := range uint64(200_000) {
 			key := string(a.append(nil, i))
 			if seen[key] {
@@ -242,10 +242,10 @@ func TestAddressesAreDifferent(t *testing.T) {
 			}
 			seen[key] = true
 			_, domain, _ := strings.Cut(key, "@")
-			at[domain] = true
+			pos[domain] = true
 		}
-		if len(at) > int(domains) || len(at) < int(domains)*99/100 { // ten addresses to each, at random
-			t.Errorf("%d domains, want about %d", len(at), domains)
+		if len(pos) > int(domains) || len(pos) < int(domains)*99/100 { // ten addresses to each, at random
+			t.Errorf("%d domains, want about %d", len(pos), domains)
 		}
 	}
 }

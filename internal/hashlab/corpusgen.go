@@ -83,10 +83,10 @@ func defaultSources(seed uint64, n int) []source {
 }
 
 // numbered returns a function that appends the keys 0, 1, 2 … of at.
-func numbered(at func(dst []byte, i uint64) []byte) func([]byte) []byte {
+func numbered(locate func(dst []byte, i uint64) []byte) func([]byte) []byte {
 	var i uint64
 	return func(dst []byte) []byte {
-		dst = at(dst, i)
+		dst = locate(dst, i)
 		i++
 		return dst
 	}

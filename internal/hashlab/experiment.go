@@ -190,13 +190,13 @@ func (p *experiment) newSplit(r *rand.Rand, labels []uint8) *split {
 		before = l.n
 	}
 	counts = append(counts, p.queries, len(labels)-before-p.queries)
-	at := 0
+	pos := 0
 	lists := make([][]int32, len(counts))
 	for label, count := range counts {
 		lists[label] = make([]int32, 0, count)
 		for range count {
-			labels[at] = uint8(label)
-			at++
+			labels[pos] = uint8(label)
+			pos++
 		}
 	}
 	r.Shuffle(len(labels), func(i, j int) { labels[i], labels[j] = labels[j], labels[i] })

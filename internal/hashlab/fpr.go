@@ -154,8 +154,8 @@ func (x *measurement) filter(p *experiment, i int, all *table) {
 // rows returns the rates at each load.
 func (x *measurement) rows(p *experiment, s Subject) []FPRRow {
 	var rows []FPRRow
-	for l, at := range p.loads {
-		rows = append(rows, fprRow(FPRRow{Corpus: p.corpus, Subject: s, M: p.m, K: p.k, N: at.n, Load: at.part},
+	for l, load := range p.loads {
+		rows = append(rows, fprRow(FPRRow{Corpus: p.corpus, Subject: s, M: p.m, K: p.k, N: load.n, Load: load.part},
 			x.byLoad[l], p.asked, x.ones[l]))
 	}
 	return rows
@@ -184,10 +184,10 @@ func effectiveK(rate Interval, fill float64) Interval {
 	if fill <= 0 || fill >= 1 {
 		return k
 	}
-	of := func(rate float64) float64 { return max(0, math.Log(rate)/math.Log(fill)) } // not -0 for a rate of 1
-	k.Low = of(rate.High)
+	choose := func(rate float64) float64 { return max(0, math.Log(rate)/math.Log(fill)) } // not -0 for a rate of 1
+	k.Low = choose(rate.High)
 	if rate.Value > 0 {
-		k.Value, k.High = of(rate.Value), of(rate.Low)
+		k.Value, k.High = choose(rate.Value), choose(rate.Low)
 	}
 	return k
 }

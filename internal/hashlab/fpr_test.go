@@ -262,9 +262,9 @@ func TestTallyRate(t *testing.T) {
 		t.Errorf("hits of few keys: %+v, of any %+v", wider, got)
 	}
 	// One filter shows no spread: Clopper-Pearson alone.
-	one := &tally{hits: []uint64{25}, trials: []uint64{100}}
+	single := &tally{hits: []uint64{25}, trials: []uint64{100}}
 	low, high := clopperPearson(25, 100)
-	if got := one.rate(nil); got != (Interval{0.25, low, high}) {
+	if got := single.rate(nil); got != (Interval{0.25, low, high}) {
 		t.Errorf("one filter: %+v, want %v to %v", got, low, high)
 	}
 	if got := (&tally{}).rate(nil); got != (Interval{}) {

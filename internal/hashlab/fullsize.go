@@ -111,8 +111,8 @@ func (z fullSize) measure(ctx context.Context, s subject) ([]FPRRow, error) {
 	var rows []FPRRow
 	for load, n := range z.members {
 		set := uint64(0)
-		for _, one := range ones[load] {
-			set += one
+		for _, single := range ones[load] {
+			set += single
 		}
 		rows = append(rows, fprRow(FPRRow{
 			Corpus: fullSizeCorpus, Subject: s.Subject, M: z.m, K: s.k, N: n,
@@ -136,7 +136,7 @@ func (z fullSize) filter(ctx context.Context, s subject, i int, result func(load
 	if err != nil {
 		return err
 	}
-	at := z.addresses(i)
+	addresses := z.addresses(i)
 	batch := make([][]byte, fullSizeBatch)
 	each := func(from, to int, do func(keys [][]byte)) error {
 		for from < to {
@@ -145,7 +145,7 @@ func (z fullSize) filter(ctx context.Context, s subject, i int, result func(load
 			}
 			keys := batch[:min(len(batch), to-from)]
 			for j := range keys {
-				keys[j] = at.append(keys[j][:0], uint64(from+j))
+				keys[j] = addresses.append(keys[j][:0], uint64(from+j))
 			}
 			do(keys)
 			from += len(keys)

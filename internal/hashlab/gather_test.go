@@ -93,11 +93,11 @@ func TestMeasuresRepeat(t *testing.T) {
 		}
 		return string(text)
 	}
-	one := all(1, 1)
-	if one != all(1, 4) {
+	item := all(1, 1)
+	if item != all(1, 4) {
 		t.Error("four cores gave other rows than one")
 	}
-	if one == all(2, 1) {
+	if item == all(2, 1) {
 		t.Error("two seeds gave the same rows")
 	}
 }

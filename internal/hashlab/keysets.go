@@ -43,8 +43,8 @@ func sparse(r *rand.Rand) func(dst []byte) []byte {
 	}
 	return func(dst []byte) []byte {
 		var key [sparseBytes]byte
-		at := r.IntN(total)
-		for set := 0; at >= counts[set]; {
+		pos := r.IntN(total)
+		for set := 0; pos >= counts[set]; {
 			bit := r.IntN(n)
 			if key[bit/8]>>(bit%8)&1 == 0 {
 				key[bit/8] |= 1 << (bit % 8)
@@ -70,13 +70,13 @@ func permuted(r *rand.Rand) func(dst []byte) []byte {
 		total += texts
 	}
 	return func(dst []byte) []byte {
-		at := r.IntN(total)
+		pos := r.IntN(total)
 		for texts := len(blocks); ; texts *= len(blocks) { // of one block, of two …
 			dst = append(dst, blocks[r.IntN(len(blocks))][:]...)
-			if at < texts {
+			if pos < texts {
 				return dst
 			}
-			at -= texts
+			pos -= texts
 		}
 	}
 }

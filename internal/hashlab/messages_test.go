@@ -72,7 +72,7 @@ func TestMessageKeys(t *testing.T) {
 		}
 		for _, c := range keys {
 			key := p.messages.candidates[c]
-			if at := bytes.IndexByte(key, '@'); at > 0 && at < len(key)-1 && !bytes.Contains(key[:at], []byte("+")) {
+			if pos := bytes.IndexByte(key, '@'); pos > 0 && pos < len(key)-1 && !bytes.Contains(key[:pos], []byte("+")) {
 				addresses++
 			}
 		}

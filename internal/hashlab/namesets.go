@@ -19,8 +19,8 @@ type NameSet struct {
 // NameSets returns the sets of the measurement at full size: random keys, and names as
 // they are made in large numbers, by people or by programs.
 func NameSets() []NameSet {
-	regular := func(name string, at func(dst []byte, i uint64) []byte) NameSet {
-		return NameSet{name, string(at(nil, 1)), func(uint64) func([]byte, uint64) []byte { return at }}
+	regular := func(name string, locate func(dst []byte, i uint64) []byte) NameSet {
+		return NameSet{name, string(locate(nil, 1)), func(uint64) func([]byte, uint64) []byte { return locate }}
 	}
 	return []NameSet{
 		{"random addresses", "bado_kisera7@lomari.com", func(seed uint64) func([]byte, uint64) []byte {

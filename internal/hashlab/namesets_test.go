@@ -5,9 +5,9 @@ import "testing"
 // Different numbers have different keys, and the example looks like one.
 func TestNameSets(t *testing.T) {
 	for _, s := range NameSets() {
-		at, again, seen := s.New(1), s.New(1), map[string]bool{}
+		locate, again, seen := s.New(1), s.New(1), map[string]bool{}
 		for i := range uint64(50_000) {
-			key := string(at(nil, i*41))
+			key := string(locate(nil, i*41))
 			if seen[key] {
 				t.Fatalf("%s: %q stands twice", s.Name, key)
 			}

@@ -152,9 +152,9 @@ type step struct {
 type progressFunc func(part float64)
 
 // part reports that so many of the pieces are done.
-func (f progressFunc) part(done, of int) {
+func (f progressFunc) part(done, total int) {
 	if f != nil {
-		f(float64(done) / float64(of))
+		f(float64(done) / float64(total))
 	}
 }
 

@@ -123,10 +123,10 @@ func TestDiff(t *testing.T) {
 		before, after := randomList(r), randomList(r)
 		var want Diff
 		for key, line := range before {
-			switch now, ok := after[key]; {
+			switch current, ok := after[key]; {
 			case !ok:
 				want.Went++
-			case now != line:
+			case current != line:
 				want.Changed++
 			default:
 				want.Same++
@@ -143,16 +143,16 @@ func TestDiff(t *testing.T) {
 				got.Came, got.Went, got.Changed, got.Same, want.Came, want.Went, want.Changed, want.Same)
 		}
 		for _, d := range got.Differences {
-			one := d.New
-			if one == nil {
-				one = d.Old
+			entryInfo := d.New
+			if entryInfo == nil {
+				entryInfo = d.Old
 			}
-			k := strings.TrimPrefix(one.Entry, "!")
+			k := strings.TrimPrefix(entryInfo.Entry, "!")
 			old, hadOld := before[k]
-			now, hasNow := after[k]
+			current, hasNow := after[k]
 			what := map[[2]bool]string{{true, false}: "went", {false, true}: "came", {true, true}: "changed"}[[2]bool{hadOld, hasNow}]
-			if d.What != what || old == now {
-				t.Fatalf("seed %d: %s is said to have %s", seed, one.Entry, d.What)
+			if d.What != what || old == current {
+				t.Fatalf("seed %d: %s is said to have %s", seed, entryInfo.Entry, d.What)
 			}
 		}
 	}

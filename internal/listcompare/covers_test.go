@@ -53,14 +53,14 @@ func TestOverlapTypes(t *testing.T) {
 	for i, action := range blockActions {
 		covers[action] = strings.Join(blockActions[i:], " ")
 	}
-	type pair struct{ of, by string }
+	type pair struct{ name, by string }
 	want := map[pair]bool{}
 	for _, by := range kinds {
-		for _, of := range kinds {
+		for _, name := range kinds {
 			for _, stages := range []string{"", " envelope", " header"} {
 				for _, all := range []string{"", " envelope", " header"} {
-					yes := strings.Contains(" "+covers[by]+" ", " "+of+" ") && (all == "" || all == stages)
-					want[pair{of + stages, by + all}] = yes
+					yes := strings.Contains(" "+covers[by]+" ", " "+name+" ") && (all == "" || all == stages)
+					want[pair{name + stages, by + all}] = yes
 				}
 			}
 		}
@@ -76,8 +76,8 @@ func TestOverlapTypes(t *testing.T) {
 		want[p] = yes
 	}
 	for p, yes := range want {
-		if got := overlapOf(t, p.of, "user@x.example", p.by, "x.example"); got != yes {
-			t.Errorf("an entry of a list %q covered by a list %q: %t, want %t", p.of, p.by, got, yes)
+		if got := overlapOf(t, p.name, "user@x.example", p.by, "x.example"); got != yes {
+			t.Errorf("an entry of a list %q covered by a list %q: %t, want %t", p.name, p.by, got, yes)
 		}
 	}
 }
@@ -105,12 +105,12 @@ func TestOverlapMatch(t *testing.T) {
 }
 
 // overlapOf reports whether overlap finds that the second list covers the entry of the first.
-func overlapOf(t *testing.T, of, entry, by, broader string) bool {
+func overlapOf(t *testing.T, name, entry, by, broader string) bool {
 	t.Helper()
 	key := listfiles.NewKey()
 	var lists []*listfiles.List
 	p := NewOverlap(nil, key)
-	for i, words := range []string{of, by} {
+	for i, words := range []string{name, by} {
 		l := &listfiles.List{List: listOf(words)}
 		l.Name = []string{"of", "by"}[i]
 		l.Options = listfile.Options{Allow: l.Type == "allow", Exact: l.Match == "exact"}

@@ -43,11 +43,11 @@ func (d *Diff) Compare(before, after *segment.Segment, key *segment.Key) error {
 	nextNew, stopNew := iter.Pull(listfiles.Records(after, key, &failed[1]))
 	defer stopNew()
 	old, hasOld := nextOld()
-	now, hasNew := nextNew()
+	record, hasNew := nextNew()
 	for hasOld || hasNew {
 		order := 0
 		if hasOld && hasNew {
-			order = old.Compare(now)
+			order = old.Compare(record)
 		}
 		switch {
 		case !hasNew || hasOld && order < 0:
@@ -56,17 +56,17 @@ func (d *Diff) Compare(before, after *segment.Segment, key *segment.Key) error {
 			old, hasOld = nextOld()
 		case !hasOld || order > 0:
 			d.Came++
-			d.note("came", nil, &now)
-			now, hasNew = nextNew()
+			d.note("came", nil, &record)
+			record, hasNew = nextNew()
 		default:
-			if old.Exception != now.Exception || old.Defer != now.Defer || old.Until != now.Until || old.Reason != now.Reason || old.Note != now.Note {
+			if old.Exception != record.Exception || old.Defer != record.Defer || old.Until != record.Until || old.Reason != record.Reason || old.Note != record.Note {
 				d.Changed++
-				d.note("changed", &old, &now)
+				d.note("changed", &old, &record)
 			} else {
 				d.Same++
 			}
 			old, hasOld = nextOld()
-			now, hasNew = nextNew()
+			record, hasNew = nextNew()
 		}
 	}
 	slices.SortStableFunc(d.Differences, func(a, b Difference) int {
@@ -78,20 +78,20 @@ func (d *Diff) Compare(before, after *segment.Segment, key *segment.Key) error {
 // maxDifferences bounds the stored differences: about 300 MiB.
 const maxDifferences = 1_000_000
 
-func (d *Diff) note(what string, old, now *listfiles.Record) {
+func (d *Diff) note(what string, old, record *listfiles.Record) {
 	if len(d.Differences) == maxDifferences || d.Most > 0 && d.count(what) > d.Most {
 		return
 	}
-	one := Difference{What: what}
+	difference := Difference{What: what}
 	if old != nil {
-		at := listfiles.NewEntryInfo("", d.Old, old.Entry())
-		one.Old = &at
+		entryInfo := listfiles.NewEntryInfo("", d.Old, old.Entry())
+		difference.Old = &entryInfo
 	}
-	if now != nil {
-		at := listfiles.NewEntryInfo("", d.New, now.Entry())
-		one.New = &at
+	if record != nil {
+		entryInfo := listfiles.NewEntryInfo("", d.New, record.Entry())
+		difference.New = &entryInfo
 	}
-	d.Differences = append(d.Differences, one)
+	d.Differences = append(d.Differences, difference)
 }
 
 // count returns the number of differences of a kind so far.

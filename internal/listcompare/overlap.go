@@ -270,12 +270,12 @@ func (t *overlapTally) broader(key string, hash uint64) {
 }
 
 // keepFirst adds an example and keeps the smallest ones, so that each run shows the same.
-func keepFirst[T any](examples []T, one T, compare func(a, b T) int) []T {
-	at, _ := slices.BinarySearchFunc(examples, one, compare)
-	if at == maxExamples {
+func keepFirst[T any](examples []T, single T, compare func(a, b T) int) []T {
+	pos, _ := slices.BinarySearchFunc(examples, single, compare)
+	if pos == maxExamples {
 		return examples
 	}
-	examples = slices.Insert(examples, at, one)
+	examples = slices.Insert(examples, pos, single)
 	return examples[:min(len(examples), maxExamples)]
 }
 
@@ -285,8 +285,8 @@ const broadKinds = ^uint8(1<<sender.KindAddress | 1<<sender.KindNull)
 // Report returns the result for one list, or for all if only is "".
 func (p *Overlap) Report(only string) *OverlapReport {
 	r := &OverlapReport{Common: []overlapPair{}, Within: []overlapWider{}}
-	percent := func(n uint64, of *segment.Segment) float64 {
-		return 100 * float64(n) / float64(of.Len()-of.Exceptions())
+	percent := func(n uint64, subject *segment.Segment) float64 {
+		return 100 * float64(n) / float64(subject.Len()-subject.Exceptions())
 	}
 	for i, l := range p.lists {
 		s := p.segments[i]

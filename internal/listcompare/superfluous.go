@@ -74,17 +74,17 @@ func (s *Superfluous) hashes(l *superfluousList, e listfile.Entry) bool {
 // Add reads the next list, and returns its segment. It leaves out the entries for which leave
 // reports true.
 func (s *Superfluous) Add(scan *listfiles.Scan, l *listfiles.List, leave func(listfile.Entry) bool) (*segment.Segment, error) {
-	one := &superfluousList{List: l, removed: map[string]Cover{}, excepted: map[string]bool{}}
+	single := &superfluousList{List: l, removed: map[string]Cover{}, excepted: map[string]bool{}}
 	var err error
-	one.segment, err = listfiles.Segment(scan, l, s.key, func(e listfile.Entry) bool {
+	single.segment, err = listfiles.Segment(scan, l, s.key, func(e listfile.Entry) bool {
 		if leave(e) {
 			return true
 		}
-		one.note(e)
+		single.note(e)
 		return false
 	})
-	s.lists = append(s.lists, one)
-	return one.segment, err
+	s.lists = append(s.lists, single)
+	return single.segment, err
 }
 
 // note notes what is special about an entry. Several goroutines call it.
@@ -131,14 +131,14 @@ func (s *Superfluous) Remove(n, file int, e listfile.Entry) (by Cover, ok bool, 
 		if i > 0 && !s.replaces(l, own, e) {
 			continue
 		}
-		at, key, err := s.cover(l, own, e, chain)
+		pos, key, err := s.cover(l, own, e, chain)
 		if err != nil {
 			return by, false, err
 		}
 		if key == "" || key != e.Key && s.hashes(own, e) {
 			continue
 		}
-		opposed, err := s.opposed(l, own, e, chain, at)
+		opposed, err := s.opposed(l, own, e, chain, pos)
 		if err != nil {
 			return by, false, err
 		}
@@ -166,7 +166,7 @@ func (s *Superfluous) Stays(c Cover) Cover {
 
 // cover returns the entry of a list that takes the place of an entry, and how many of the chain's
 // keys come before and with it; "" if there is none.
-func (s *Superfluous) cover(l, own *superfluousList, e listfile.Entry, chain []string) (at int, key string, err error) {
+func (s *Superfluous) cover(l, own *superfluousList, e listfile.Entry, chain []string) (pos int, key string, err error) {
 	if l != own {
 		chain = append([]string{e.Key}, chain...)
 	}
@@ -219,13 +219,13 @@ func (s *Superfluous) replaces(l, own *superfluousList, e listfile.Entry) bool {
 // entry takes the place of e: an allow entry that shields from that, but not from e; or a block
 // entry from which e shields, but that does not. The keys in question are the first ones of the
 // chain.
-func (s *Superfluous) opposed(l, own *superfluousList, e listfile.Entry, chain []string, at int) (bool, error) {
-	between := chain[:at]
+func (s *Superfluous) opposed(l, own *superfluousList, e listfile.Entry, chain []string, pos int) (bool, error) {
+	between := chain[:pos]
 	if own.Type == "allow" {
-		if l.Override || at == 0 {
+		if l.Override || pos == 0 {
 			return false, nil
 		}
-		between = append([]string{e.Key}, chain[:at-1]...)
+		between = append([]string{e.Key}, chain[:pos-1]...)
 	}
 	for _, other := range s.lists {
 		if other.Type == own.Type {

@@ -154,19 +154,19 @@ func (s *listSet) decisions(t *testing.T, texts [][]string) map[string]verdict.A
 				if err != nil {
 					t.Fatal(err)
 				}
-				at := fmt.Sprint(name, " ", stage, " ", address)
-				all[at] = v.Action
+				place := fmt.Sprint(name, " ", stage, " ", address)
+				all[place] = v.Action
 				if v.Would != nil {
-					all[at+", if it were enforced"] = v.Would.Action
+					all[place+", if it were enforced"] = v.Would.Action
 				}
 				if v.ClearsMessage {
-					all[at+" clears the message"] = verdict.Accept
+					all[place+" clears the message"] = verdict.Accept
 				}
 				guess, err := view.Find(stage, a, blocklist.FindOptions{Blocks: true})
 				if err != nil {
 					t.Fatal(err)
 				}
-				all[at+", as a form"] = blocklist.Decide([]blocklist.Found{guess}, nil).Action
+				all[place+", as a form"] = blocklist.Decide([]blocklist.Found{guess}, nil).Action
 			}
 		}
 	}
@@ -189,11 +189,11 @@ func superfluous(t *testing.T, c *config.Config) []map[int]bool {
 	s := NewSuperfluous(c, listfiles.NewKey(), false)
 	var lists []*listfiles.List
 	for _, l := range c.Lists {
-		at, err := listfiles.New(l)
+		list, err := listfiles.New(l)
 		if err != nil {
 			t.Fatal(err)
 		}
-		lists = append(lists, at)
+		lists = append(lists, list)
 	}
 	scan := listfiles.NewScan(t.Context(), lists, t.Output())
 	for _, l := range lists {
@@ -234,9 +234,9 @@ func TestSuperfluous(t *testing.T) {
 			before, after := s.decisions(t, without(s.texts, none, day)), s.decisions(t, without(s.texts, removed, day))
 			if !maps.Equal(before, after) {
 				text, _ := os.ReadFile(filepath.Join(s.dir, "config.toml"))
-				for at, action := range before {
-					if after[at] != action {
-						t.Errorf("seed %d, day %q: %s: %v, and %v before", seed, day, at, after[at], action)
+				for place, action := range before {
+					if after[place] != action {
+						t.Errorf("seed %d, day %q: %s: %v, and %v before", seed, day, place, after[place], action)
 					}
 				}
 				t.Fatalf("%s\n%s\nremoved %v", text, strings.Join(slices.Concat(s.texts...), "\n"), removed)

@@ -104,13 +104,13 @@ func Add(old io.ReadSeeker, w io.Writer, o listfile.Options, entries []listfile.
 
 // LineNow returns the number of a line after others were removed.
 func LineNow(line int, removed []int) int {
-	now := line
+	current := line
 	for _, n := range removed {
 		if n < line {
-			now--
+			current--
 		}
 	}
-	return now
+	return current
 }
 
 // meet compares the addition with an entry of the same key.
@@ -207,17 +207,17 @@ func linesOf(old io.ReadSeeker, lines []int) (map[int]string, error) {
 		return nil, err
 	}
 	c := splicer{in: bufio.NewReaderSize(old, copyBuffer), out: io.Discard}
-	at := 1
+	pos := 1
 	for _, n := range slices.Sorted(slices.Values(lines)) {
-		skipped, err := c.copyLines(n - at)
+		skipped, err := c.copyLines(n - pos)
 		if err != nil {
-			return nil, fmt.Errorf("reading line %d: %w", at+skipped, err)
+			return nil, fmt.Errorf("reading line %d: %w", pos+skipped, err)
 		}
 		line, err := c.in.ReadSlice('\n') // an entry's line fits the buffer
 		if err != nil && err != io.EOF {
 			return nil, fmt.Errorf("reading line %d: %w", n, err)
 		}
-		at = n + 1
+		pos = n + 1
 		texts[n] = strings.TrimPrefix(strings.TrimRight(string(line), "\r\n"), byteOrderMark)
 	}
 	return texts, nil

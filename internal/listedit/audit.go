@@ -133,8 +133,8 @@ func (l *Log) open() (*os.File, error) {
 
 // lines returns the lines of the log.
 func (r *Record) lines() (text []byte, err error) {
-	for _, one := range r.each() {
-		line, err := json.Marshal(one)
+	for _, record := range r.each() {
+		line, err := json.Marshal(record)
 		if err != nil {
 			return nil, err
 		}
@@ -146,17 +146,17 @@ func (r *Record) lines() (text []byte, err error) {
 // each returns the records of the lines.
 func (r *Record) each() (all []Record) {
 	for _, e := range r.Edits {
-		one := *r
-		one.What, one.Edit = e.Words, e
-		all = append(all, one)
+		record := *r
+		record.What, record.Edit = e.Words, e
+		all = append(all, record)
 	}
 	if r.Edits != nil {
 		return all
 	}
 	for _, what := range r.Each {
-		one := *r
-		one.What = what
-		all = append(all, one)
+		record := *r
+		record.What = what
+		all = append(all, record)
 	}
 	if r.Each != nil {
 		return all
@@ -169,8 +169,8 @@ func (r *Record) notMade(why error) *Record {
 	failed := *r
 	failed.Command, failed.Why = Failed, why.Error()
 	failed.Each, failed.Edits = nil, nil
-	for _, one := range r.each() {
-		failed.Edits = append(failed.Edits, Edit{Entry: one.Entry, For: one.For, Undoes: cmp.Or(one.ID, one.CommandID), Words: "not made: " + one.What})
+	for _, record := range r.each() {
+		failed.Edits = append(failed.Edits, Edit{Entry: record.Entry, For: record.For, Undoes: cmp.Or(record.ID, record.CommandID), Words: "not made: " + record.What})
 	}
 	return &failed
 }

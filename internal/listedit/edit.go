@@ -239,12 +239,12 @@ func newOriginal(f original) (*original, error) {
 // same reports whether the path still leads to the open file, and nobody has changed
 // that since it was opened.
 func (f *original) same() (bool, error) {
-	now, err := f.stat()
+	current, err := f.stat()
 	if err != nil {
 		return false, err
 	}
-	return os.SameFile(now, f.info) && now.Size() == f.info.Size() &&
-		now.ModTime().Equal(f.info.ModTime()) && changeTime(now) == changeTime(f.info), nil
+	return os.SameFile(current, f.info) && current.Size() == f.info.Size() &&
+		current.ModTime().Equal(f.info.ModTime()) && changeTime(current) == changeTime(f.info), nil
 }
 
 // write calls edit with w, and records the result in change.

@@ -21,18 +21,18 @@ type name struct {
 // Lines returns for each entry the lines of a plain list that have it, in whatever spelling.
 func Lines(old io.ReadSeeker, o listfile.Options, entries []listfile.Entry) (lines [][]Line, err error) {
 	wanted := Wanted{}
-	at := make(map[name][]int, len(entries))
+	pos := make(map[name][]int, len(entries))
 	for i, e := range entries {
 		n := name{Key(e), e.Exception}
-		if at[n] == nil {
+		if pos[n] == nil {
 			wanted.Keys = append(wanted.Keys, n.key)
 		}
-		at[n] = append(at[n], i)
+		pos[n] = append(pos[n], i)
 	}
 	lines = make([][]Line, len(entries))
 	var numbers []int
 	err = FindWanted(old, o, &wanted, func(found listfile.Entry) error {
-		wanting := at[name{Key(found), found.Exception}]
+		wanting := pos[name{Key(found), found.Exception}]
 		for _, i := range wanting {
 			lines[i] = append(lines[i], Line{Number: found.Line})
 		}

@@ -190,14 +190,14 @@ func linesBack(ctx context.Context, r io.ReaderAt, size int64, left *int64, do f
 		}
 		rest = append(piece, rest...)
 		for {
-			at := bytes.LastIndexByte(rest, '\n')
-			if at < 0 {
+			pos := bytes.LastIndexByte(rest, '\n')
+			if pos < 0 {
 				break
 			}
-			if err := doLine(rest[at+1:], do); err != nil {
+			if err := doLine(rest[pos+1:], do); err != nil {
 				return err
 			}
-			rest = rest[:at]
+			rest = rest[:pos]
 		}
 	}
 	return doLine(rest, do)

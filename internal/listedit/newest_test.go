@@ -22,9 +22,9 @@ import (
 // torn lines, and ones that are not records.
 func TestNewest(t *testing.T) {
 	l := &Log{Dir: t.TempDir()}
-	at := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
+	instant := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 	record := func(n int) string {
-		return fmt.Sprintf(`{"time":%q,"uid":0,"command":"add","what":"n%d","why":%q}`+"\n", at.Add(time.Duration(n)*time.Hour).Format(time.RFC3339), n, strings.Repeat("x", n*n*1000))
+		return fmt.Sprintf(`{"time":%q,"uid":0,"command":"add","what":"n%d","why":%q}`+"\n", instant.Add(time.Duration(n)*time.Hour).Format(time.RFC3339), n, strings.Repeat("x", n*n*1000))
 	}
 	write := func(name, text string, changed time.Time) {
 		if err := os.WriteFile(filepath.Join(l.Dir, name), []byte(text), 0o600); err != nil {
@@ -39,9 +39,9 @@ func TestNewest(t *testing.T) {
 	if _, err := io.WriteString(z, record(0)+record(1)); err != nil || z.Close() != nil {
 		t.Fatal(err)
 	}
-	write("audit.log-20261120.gz", packed.String(), at.Add(2*time.Hour))
-	write("audit.log.1", record(2)+"nonsense\n\n"+`{"time":"2026-`+record(3), at.Add(4*time.Hour))
-	write("audit.log", record(4)+record(30)+strings.TrimSuffix(record(5), "\n"), at.Add(6*time.Hour))
+	write("audit.log-20261120.gz", packed.String(), instant.Add(2*time.Hour))
+	write("audit.log.1", record(2)+"nonsense\n\n"+`{"time":"2026-`+record(3), instant.Add(4*time.Hour))
+	write("audit.log", record(4)+record(30)+strings.TrimSuffix(record(5), "\n"), instant.Add(6*time.Hour))
 	search := func(since time.Time, most int) (got []string) {
 		complete, err := l.Newest(context.Background(), Search{Since: since, Found: func(r Record) bool {
 			got = append(got, r.What)
@@ -58,10 +58,10 @@ func TestNewest(t *testing.T) {
 	if got := search(time.Time{}, 2); !slices.Equal(got, []string{"n5", "n30"}) {
 		t.Errorf("two: %q", got)
 	}
-	if got := search(at.Add(3*time.Hour), 100); !slices.Equal(got, []string{"n5", "n30", "n4", "n3"}) {
+	if got := search(instant.Add(3*time.Hour), 100); !slices.Equal(got, []string{"n5", "n30", "n4", "n3"}) {
 		t.Errorf("since: %q", got)
 	}
-	write("audit.log.2.xz", "x", at)
+	write("audit.log.2.xz", "x", instant)
 	complete, err := l.Newest(context.Background(), Search{Found: func(Record) bool { return true }})
 	if complete || err != nil {
 		t.Errorf("with a file that cannot be read: %t, %v", complete, err)

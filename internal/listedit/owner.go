@@ -12,11 +12,11 @@ import (
 // keepAttributes copies owner, mode and extended attributes to replacement.
 func keepAttributes(old *os.File, info fs.FileInfo, replacement *os.File) error {
 	want := info.Sys().(*syscall.Stat_t)
-	now, err := replacement.Stat()
+	current, err := replacement.Stat()
 	if err != nil {
 		return err
 	}
-	if got := now.Sys().(*syscall.Stat_t); got.Uid != want.Uid || got.Gid != want.Gid {
+	if got := current.Sys().(*syscall.Stat_t); got.Uid != want.Uid || got.Gid != want.Gid {
 		if err := replacement.Chown(int(want.Uid), int(want.Gid)); err != nil {
 			return fmt.Errorf("%w: it belongs to %s; run this as root (sudo) or as that user", ErrOwner, owner(want))
 		}

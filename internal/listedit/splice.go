@@ -157,11 +157,11 @@ func (c *splicer) copyLines(n int) (copied int, err error) {
 }
 
 // afterLines returns where the text after n lines begins. There must be as many.
-func afterLines(text []byte, n int) (at int) {
+func afterLines(text []byte, n int) (pos int) {
 	for range n {
-		at += bytes.IndexByte(text[at:], '\n') + 1
+		pos += bytes.IndexByte(text[pos:], '\n') + 1
 	}
-	return at
+	return pos
 }
 
 // lineEnd returns the line end in the last bytes of a line.

@@ -52,10 +52,10 @@ func TestSplice(t *testing.T) {
 func text(n int, changed ...int) string {
 	var b strings.Builder
 	for i := range n {
-		switch at := slices.Index(changed, i+1); {
-		case at == 1:
+		switch pos := slices.Index(changed, i+1); {
+		case pos == 1:
 			b.WriteString("X\n")
-		case at < 0:
+		case pos < 0:
 			fmt.Fprintf(&b, "%d.example\n", i+1)
 		}
 	}

@@ -46,23 +46,23 @@ const maxPageBytes = 4 << 20
 
 // Browse returns about n entries of a list from a place on, expired ones included. It reads no
 // more of the file than it needs, except to count lines.
-func Browse(ctx context.Context, l *List, at Place, n int) (Page, error) {
+func Browse(ctx context.Context, l *List, place Place, n int) (Page, error) {
 	n = max(1, min(n, MaxPage))
-	if at.File < 0 || at.File >= len(l.Paths) {
-		return Page{}, fmt.Errorf("list %s has no file number %d", l.Name, at.File+1)
+	if place.File < 0 || place.File >= len(l.Paths) {
+		return Page{}, fmt.Errorf("list %s has no file number %d", l.Name, place.File+1)
 	}
-	path := l.Paths[at.File]
+	path := l.Paths[place.File]
 	f, err := setup.Opener(l.List).Open(path)
 	if err != nil {
 		return Page{}, WithAuthority(err, WhoServes)
 	}
 	defer f.Close()
 	b := &browser{ctx: ctx, list: l, path: path, file: f, options: l.Options}
-	page, err := b.page(at, n)
+	page, err := b.page(place, n)
 	if err != nil {
 		return Page{}, fmt.Errorf("list %s: %s: %w", l.Name, term.ShortPath(path), err)
 	}
-	page.File = at.File
+	page.File = place.File
 	b.around(&page)
 	return page, nil
 }
@@ -78,7 +78,7 @@ type browser struct {
 }
 
 // page returns the page at a place.
-func (b *browser) page(at Place, n int) (Page, error) {
+func (b *browser) page(place Place, n int) (Page, error) {
 	info, err := b.file.Stat()
 	if err != nil {
 		return Page{}, err
@@ -89,15 +89,15 @@ func (b *browser) page(at Place, n int) (Page, error) {
 		return Page{}, err
 	}
 	if !lines {
-		return b.fromStart(at, n)
+		return b.fromStart(place, n)
 	}
-	if at, err = b.align(at); err == nil && at.Back {
-		at, err = b.back(at, n)
+	if place, err = b.align(place); err == nil && place.Back {
+		place, err = b.back(place, n)
 	}
 	if err != nil {
 		return Page{}, err
 	}
-	return b.forward(at, n)
+	return b.forward(place, n)
 }
 
 // around adds the ends of the files before and after the page's.
@@ -135,31 +135,31 @@ func (b *browser) hasLines() (bool, error) {
 
 // align moves a place to the beginning of a line, and counts the lines before it if their
 // number is not known: the file may have changed since the place was made.
-func (b *browser) align(at Place) (Place, error) {
-	if at.Offset >= b.size {
-		at.Offset, at.Line = b.size, 0
+func (b *browser) align(place Place) (Place, error) {
+	if place.Offset >= b.size {
+		place.Offset, place.Line = b.size, 0
 	}
-	if at.Offset == 0 {
-		at.Line = 1
-		return at, nil
+	if place.Offset == 0 {
+		place.Line = 1
+		return place, nil
 	}
 	var before [1]byte
-	if _, err := b.file.ReadAt(before[:], at.Offset-1); err != nil {
-		return at, err
+	if _, err := b.file.ReadAt(before[:], place.Offset-1); err != nil {
+		return place, err
 	}
-	if before[0] != '\n' && at.Offset < b.size {
-		start, err := b.lineStart(at.Offset)
+	if before[0] != '\n' && place.Offset < b.size {
+		start, err := b.lineStart(place.Offset)
 		if err != nil {
-			return at, err
+			return place, err
 		}
-		at.Offset, at.Line = start, 0
+		place.Offset, place.Line = start, 0
 	}
-	if at.Line > 0 {
-		return at, nil
+	if place.Line > 0 {
+		return place, nil
 	}
-	n, err := b.countLines(at.Offset)
-	at.Line = n + 1
-	return at, err
+	n, err := b.countLines(place.Offset)
+	place.Line = n + 1
+	return place, err
 }
 
 // countLines returns the number of line ends before an offset. All processors count.
@@ -171,8 +171,8 @@ func (b *browser) countLines(end int64) (int, error) {
 	for i := range errs {
 		running.Go(func() {
 			buf := make([]byte, part)
-			for at := next.Add(part) - part; at < end; at = next.Add(part) - part {
-				n, err := b.file.ReadAt(buf[:min(part, end-at)], at)
+			for offset := next.Add(part) - part; offset < end; offset = next.Add(part) - part {
+				n, err := b.file.ReadAt(buf[:min(part, end-offset)], offset)
 				found.Add(int64(bytes.Count(buf[:n], []byte{'\n'})))
 				if err = cmp.Or(err, context.Cause(b.ctx)); err != nil {
 					errs[i] = err
@@ -276,12 +276,12 @@ func (l lines) end() Place {
 
 // place returns the place of the line with a number.
 func (l lines) place(line int) Place {
-	at := l.start
-	for text := l.text; at.Line < line; at.Line++ {
+	pos := l.start
+	for text := l.text; pos.Line < line; pos.Line++ {
 		n := bytes.IndexByte(text, '\n') + 1
-		text, at.Offset = text[n:], at.Offset+int64(n)
+		text, pos.Offset = text[n:], pos.Offset+int64(n)
 	}
-	return at
+	return pos
 }
 
 // entries returns the entries of the lines, with their numbers in the file.
@@ -297,17 +297,17 @@ func (b *browser) entries(l lines) (all []listfile.Entry, err error) {
 }
 
 // forward returns the page that begins at a place.
-func (b *browser) forward(at Place, n int) (Page, error) {
-	page := Page{First: at, Lines: true}
-	if at.Offset > 0 {
-		page.Before = &Place{at.File, at.Offset, at.Line, true}
+func (b *browser) forward(place Place, n int) (Page, error) {
+	page := Page{First: place, Lines: true}
+	if place.Offset > 0 {
+		page.Before = &Place{place.File, place.Offset, place.Line, true}
 	}
-	for at.Offset < b.size {
-		if len(page.Entries) >= n || at.Offset-page.First.Offset > maxPageBytes {
-			page.Next = &at
+	for place.Offset < b.size {
+		if len(page.Entries) >= n || place.Offset-page.First.Offset > maxPageBytes {
+			page.Next = &place
 			break
 		}
-		here, err := b.some(at)
+		here, err := b.some(place)
 		if err != nil {
 			return page, err
 		}
@@ -323,46 +323,46 @@ func (b *browser) forward(at Place, n int) (Page, error) {
 			}
 			page.Entries = append(page.Entries, Located{b.list, b.path, e})
 		}
-		at = here.end()
+		place = here.end()
 	}
 	return page, nil
 }
 
 // back returns the place of the page that ends at a place.
 func (b *browser) back(end Place, n int) (Place, error) {
-	at := end
-	for at.Offset > 0 && end.Offset-at.Offset <= maxPageBytes {
-		here, err := b.someBefore(at)
+	place := end
+	for place.Offset > 0 && end.Offset-place.Offset <= maxPageBytes {
+		here, err := b.someBefore(place)
 		if err != nil {
-			return at, err
+			return place, err
 		}
 		entries, err := b.entries(here)
 		if err != nil {
-			return at, err
+			return place, err
 		}
 		if len(entries) >= n {
 			return here.place(entries[len(entries)-n].Line), nil
 		}
 		n -= len(entries)
-		at = here.start
+		place = here.start
 	}
-	at.Back = false
-	return at, nil
+	place.Back = false
+	return place, nil
 }
 
 // fromStart returns the page of a file that can only be read from its beginning. The offset of
 // its places is the number of entries before the page.
-func (b *browser) fromStart(at Place, n int) (Page, error) {
-	if at.Back && at.Offset > MaxFirst {
-		at.Offset = MaxFirst
+func (b *browser) fromStart(place Place, n int) (Page, error) {
+	if place.Back && place.Offset > MaxFirst {
+		place.Offset = MaxFirst
 	}
-	if at.Back {
-		at.Offset = max(0, at.Offset-int64(n))
+	if place.Back {
+		place.Offset = max(0, place.Offset-int64(n))
 	}
-	first := min(at.Offset, MaxFirst)
-	page := Page{First: Place{File: at.File, Offset: first}}
+	first := min(place.Offset, MaxFirst)
+	page := Page{First: Place{File: place.File, Offset: first}}
 	if first > 0 {
-		page.Before = &Place{at.File, first, 0, true}
+		page.Before = &Place{place.File, first, 0, true}
 	}
 	in := Stoppable(b.ctx, io.NewSectionReader(b.file, 0, b.size))
 	number := int64(0)
@@ -374,7 +374,7 @@ func (b *browser) fromStart(at Place, n int) (Page, error) {
 			page.Cut = true
 			return page, nil
 		case number >= first+int64(n):
-			page.Next = &Place{File: at.File, Offset: number}
+			page.Next = &Place{File: place.File, Offset: number}
 			return page, nil
 		case number >= first:
 			page.Entries = append(page.Entries, Located{b.list, b.path, e})

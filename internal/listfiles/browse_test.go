@@ -26,13 +26,13 @@ func listOf(t testing.TB, format listfile.Format, path string) *List {
 	return l
 }
 
-func browse(t testing.TB, l *List, at Place, n int) Page {
+func browse(t testing.TB, l *List, place Place, n int) Page {
 	t.Helper()
-	again, err := ParsePlace(at.String())
-	if err != nil || again != at {
-		t.Fatalf("%v as text is %v (%v)", at, again, err)
+	again, err := ParsePlace(place.String())
+	if err != nil || again != place {
+		t.Fatalf("%v as text is %v (%v)", place, again, err)
 	}
-	p, err := Browse(t.Context(), l, at, n)
+	p, err := Browse(t.Context(), l, place, n)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,24 +83,24 @@ func TestBrowse(t *testing.T) {
 		l := listOf(t, "plain", filepath.Join(dir, "*.txt"))
 		n := 1 + random.IntN(300)
 		var forward, backward []string
-		for at := (&Place{Line: 1}); at != nil; {
-			p := browse(t, l, *at, n)
+		for place := (&Place{Line: 1}); place != nil; {
+			p := browse(t, l, *place, n)
 			forward = append(forward, shown(p)...)
-			at = p.Next
+			place = p.Next
 		}
 		last := LastPage(len(l.Paths) - 1)
-		for at := &last; at != nil; {
-			p := browse(t, l, *at, n)
+		for place := &last; place != nil; {
+			p := browse(t, l, *place, n)
 			page := shown(p)
 			if len(page) == 0 && p.Before == nil && len(backward) == 0 && len(want) > 0 {
-				t.Fatalf("no entries at %v", at)
+				t.Fatalf("no entries at %v", place)
 			}
 			// The first page of a file is whole, and may repeat what a later page had.
 			for len(backward) > 0 && len(page) > 0 && slices.Contains(backward, page[len(page)-1]) {
 				page = page[:len(page)-1]
 			}
 			backward = append(page, backward...)
-			at = p.Before
+			place = p.Before
 		}
 		if !slices.Equal(forward, want) {
 			t.Fatalf("forwards %d entries, want %d", len(forward), len(want))
@@ -118,7 +118,7 @@ func TestBrowseChangedFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	l := listOf(t, "plain", path)
-	for at, want := range map[Place]string{
+	for place, want := range map[Place]string{
 		{Offset: 15, Line: 7}:              "list.txt:2 bbbbbbbb.example",
 		{Offset: 1 << 40, Line: 7}:         "",
 		{Offset: 1 << 40, Back: true}:      "list.txt:3 c.example",
@@ -128,8 +128,8 @@ func TestBrowseChangedFile(t *testing.T) {
 		{Offset: 27, Line: 3}:              "list.txt:3 c.example",
 		{Offset: 27, Line: 3, Back: false}: "list.txt:3 c.example",
 	} {
-		if got := strings.Join(shown(browse(t, l, at, 1)), " "); got != want {
-			t.Errorf("at %v: %q, want %q", at, got, want)
+		if got := strings.Join(shown(browse(t, l, place, 1)), " "); got != want {
+			t.Errorf("at %v: %q, want %q", place, got, want)
 		}
 	}
 	if _, err := Browse(t.Context(), l, Place{File: 1}, 1); err == nil {
@@ -177,9 +177,9 @@ func TestBrowseLongLine(t *testing.T) {
 		t.Fatal(err)
 	}
 	l := listOf(t, "plain", path)
-	for _, at := range []Place{{Line: 1}, {Offset: 3*maxLineBytes - 100}} {
-		if _, err := Browse(t.Context(), l, at, 10); err == nil {
-			t.Errorf("at %v there is no error", at)
+	for _, place := range []Place{{Line: 1}, {Offset: 3*maxLineBytes - 100}} {
+		if _, err := Browse(t.Context(), l, place, 10); err == nil {
+			t.Errorf("at %v there is no error", place)
 		}
 	}
 }
@@ -219,11 +219,11 @@ func TestBrowseLongList(t *testing.T) {
 	f.Close()
 	l := listOf(t, "plain", path)
 	width := int64(len("user00000000@spam.example\n"))
-	for what, at := range map[string]Place{
+	for what, place := range map[string]Place{
 		"first": {Line: 1}, "middle": {Offset: int64(count/2) * width, Line: count/2 + 1}, "counted": {Offset: int64(count/2) * width}, "last": LastPage(0),
 	} {
 		began := time.Now()
-		p := browse(t, l, at, 100)
+		p := browse(t, l, place, 100)
 		t.Logf("%s page of %d entries: %v", what, count, time.Since(began))
 		if first := p.Entries[0].Entry; first.Key != fmt.Sprintf("user%08d@spam.example", first.Line-1) || len(p.Entries) != 100 {
 			t.Errorf("%s: line %d is %s", what, first.Line, first.Key)

@@ -85,9 +85,9 @@ func (x *Index) Describes(path string, info fs.FileInfo) bool {
 func (x *Index) Find(keys []string) (found []Located, all bool, err error) {
 	all = x.stored.Expired == 0
 	for _, key := range keys {
-		_, of, _ := strings.Cut(key, "\t") // the sender's side
-		of = cmp.Or(of, key)
-		if len(key) > segment.MaxKey || x.stored.Omitted > 0 && x.guarded.LeftOut(x.list, listfile.Entry{Key: of, Kind: listfile.KindOf(of)}).Omitted() {
+		_, name, _ := strings.Cut(key, "\t") // the sender's side
+		name = cmp.Or(name, key)
+		if len(key) > segment.MaxKey || x.stored.Omitted > 0 && x.guarded.LeftOut(x.list, listfile.Entry{Key: name, Kind: listfile.KindOf(name)}).Omitted() {
 			all = false
 		}
 		r, ok, err := x.stored.Lookup(key)
@@ -143,8 +143,8 @@ func (x *Index) below(name string, some int) (found []Located, more int, err err
 		case err != nil:
 			lookupErr = err
 		case ok && !f.Entry.Exception && !f.Over():
-			at, _ := slices.BinarySearchFunc(found, f, x.compare)
-			found = slices.Insert(found, at, f)
+			pos, _ := slices.BinarySearchFunc(found, f, x.compare)
+			found = slices.Insert(found, pos, f)
 			if len(found) > some {
 				found = found[:some]
 				more++

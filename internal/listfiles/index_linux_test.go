@@ -177,13 +177,13 @@ func TestIndexes(t *testing.T) {
 	l.check("one", "several", "hosts", "odd")
 
 	// The attributes decide then: an open file is known to be what the index is of.
-	one := listfiles.Readable(l.config, os.Stderr)[0]
-	info, err := os.Stat(one.Paths[0])
+	list := listfiles.Readable(l.config, os.Stderr)[0]
+	info, err := os.Stat(list.Paths[0])
 	if err != nil {
 		t.Fatal(err)
 	}
-	index := listfiles.OpenIndexes(context.Background(), l.config).Of(one)
-	if !index.Describes(one.Paths[0], info) || index.Describes("other", info) {
+	index := listfiles.OpenIndexes(context.Background(), l.config).Of(list)
+	if !index.Describes(list.Paths[0], info) || index.Describes("other", info) {
 		t.Error("the index does not know its file")
 	}
 }
@@ -279,8 +279,8 @@ func TestDamagedIndex(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	at := strings.Index(string(content), "spam.example")
-	content[at] ^= 1
+	pos := strings.Index(string(content), "spam.example")
+	content[pos] ^= 1
 	if err := os.WriteFile(path, content, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -292,7 +292,7 @@ func TestDamagedIndex(t *testing.T) {
 func TestRelations(t *testing.T) {
 	l := newLists(t)
 	all := listfiles.Readable(l.config, os.Stderr)
-	one := filepath.Join(l.dir, "one.txt")
+	item := filepath.Join(l.dir, "one.txt")
 	relations := func(x *listfiles.Indexes, edits []listfiles.Edit) (found []string) {
 		r := listfiles.NewRelations()
 		var entries []listfile.Entry
@@ -331,7 +331,7 @@ func TestRelations(t *testing.T) {
 	}
 	e.Line = 3
 	l.write("one.txt", "# one\nuser@other.example\nnew.example\n")
-	edits := []listfiles.Edit{{Path: one, Removed: []int{2}, Replaced: []int{4}, Added: []listfile.Entry{e}}}
+	edits := []listfiles.Edit{{Path: item, Removed: []int{2}, Replaced: []int{4}, Added: []listfile.Entry{e}}}
 	after := relations(opened, edits)
 	if want := relations(nil, nil); !slices.Equal(after, want) || slices.Equal(after, before) {
 		t.Errorf("after the edit\n%s\nwant\n%s", strings.Join(after, "\n"), strings.Join(want, "\n"))

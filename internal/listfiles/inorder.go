@@ -34,7 +34,7 @@ type InOrder struct {
 // keyPlace is where an entry comes from, and where its key is.
 type keyPlace struct {
 	file, line, size uint32
-	at               uint64
+	index            uint64
 }
 
 // Sort reads the index. It is called first, once Index, Key and Files are set.
@@ -52,7 +52,7 @@ func (o *InOrder) Sort() error {
 	return err
 }
 
-func (o *InOrder) text(p keyPlace) string { return string(o.keys[p.at:][:p.size]) }
+func (o *InOrder) text(p keyPlace) string { return string(o.keys[p.index:][:p.size]) }
 
 // Entries returns the list for [listfile.Write].
 func (o *InOrder) Entries() listfile.List {

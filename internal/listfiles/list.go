@@ -70,19 +70,19 @@ func (l *List) Writable() bool { return l.URL == "" && !l.InDNS() && l.ReadsPlai
 
 // New finds the files of a list.
 func New(l config.List) (*List, error) {
-	at := &List{List: l, Options: Options(l)}
+	list := &List{List: l, Options: Options(l)}
 	if l.InDNS() {
-		return at, noFiles(l)
+		return list, noFiles(l)
 	}
 	if l.Managed {
-		return at, at.findManaged()
+		return list, list.findManaged()
 	}
 	files, err := store.Files([]string{l.Files()})
 	if err != nil {
-		return at, fmt.Errorf("list %s: %w", l.Name, err)
+		return list, fmt.Errorf("list %s: %w", l.Name, err)
 	}
-	at.Paths = files
-	return at, nil
+	list.Paths = files
+	return list, nil
 }
 
 // Options returns how the entries of a list are read.

@@ -23,8 +23,8 @@ const (
 
 // WithAuthority adds to an error for want of permission who has it, once.
 func WithAuthority(err error, who string) error {
-	var said *permissionError
-	if !errors.Is(err, fs.ErrPermission) || errors.As(err, &said) {
+	var text *permissionError
+	if !errors.Is(err, fs.ErrPermission) || errors.As(err, &text) {
 		return err
 	}
 	return &permissionError{err, who}

@@ -23,11 +23,11 @@ func NewProtection(c *config.Config) Protection {
 
 // LeftOut returns why the gate leaves an entry of the list out; see [store.Omissions].
 func (p Protection) LeftOut(l *List, e listfile.Entry) store.Omission {
-	of := store.List{URL: l.URL, Rules: l.Rules}
+	list := store.List{URL: l.URL, Rules: l.Rules}
 	if l.Type == "allow" {
-		of.Type = blocklist.Allow
+		list.Type = blocklist.Allow
 	}
-	return of.Omissions(p.names).Of(&e)
+	return list.Omissions(p.names).Of(&e)
 }
 
 // Check refuses an entry that covers a protected name.

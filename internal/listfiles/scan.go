@@ -38,12 +38,12 @@ var ErrIncomplete = errors.New("not all lists could be read, so there may be mor
 func Readable(c *config.Config, stderr io.Writer) []*List {
 	var lists []*List
 	for _, l := range WithFiles(c) {
-		at, err := New(l)
+		list, err := New(l)
 		if err != nil {
 			fmt.Fprintf(term.Escape(stderr), "spamgate: left out: %v\n", err)
 			continue
 		}
-		lists = append(lists, at)
+		lists = append(lists, list)
 	}
 	return lists
 }

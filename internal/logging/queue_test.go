@@ -16,14 +16,14 @@ import (
 type gated struct {
 	leave chan error // nil: the write goes well
 	got   bytes.Buffer
-	said  chan struct{} // a write has ended
+	text  chan struct{} // a write has ended
 }
 
-func newGated() *gated { return &gated{leave: make(chan error), said: make(chan struct{}, 1<<20)} }
+func newGated() *gated { return &gated{leave: make(chan error), text: make(chan struct{}, 1<<20)} }
 
 func (g *gated) write(b batch) (done, kept int) {
 	err := <-g.leave
-	defer func() { g.said <- struct{}{} }()
+	defer func() { g.text <- struct{}{} }()
 	if err != nil {
 		return 1, 0
 	}
@@ -66,12 +66,12 @@ func TestQueueFull(t *testing.T) {
 	}
 	for range maxQueued/2 - 1 { // not yet half of it
 		g.leave <- nil
-		<-g.said
+		<-g.text
 	}
 	q.addLine(-1)
 	for range 2 { // the second shows that the first is counted
 		g.leave <- nil
-		<-g.said
+		<-g.text
 	}
 	q.addLine(maxQueued + more)
 	out := closeQueue(t, q, g)
@@ -123,7 +123,7 @@ func TestQueueOutputFails(t *testing.T) {
 	// Each but the first follows a notice of the earlier ones.
 	for _, err := range []error{nil, full, full, full, full, full} {
 		g.leave <- err
-		<-g.said
+		<-g.text
 	}
 	q.addLine(4)
 	if out, want := closeQueue(t, q, g), "line 0\ndropped 3\nline 4\n"; out != want {
@@ -159,7 +159,7 @@ func TestQueueReopen(t *testing.T) {
 	q := newQueue(g, lineNotice, nil)
 	q.addLine(0)
 	g.leave <- nil
-	<-g.said
+	<-g.text
 	q.reopen()
 	q.addLine(1)
 	if out, want := closeQueue(t, q, g), "line 0\nreopened\nline 1\n"; out != want {

@@ -55,8 +55,8 @@ func (r *Redactor) Address(address string) string {
 	switch r.mode {
 	case AddressesDomain:
 		bare := trimBrackets(address)
-		if at := strings.LastIndexByte(bare, '@'); at >= 0 {
-			return "*" + bare[at:]
+		if pos := strings.LastIndexByte(bare, '@'); pos >= 0 {
+			return "*" + bare[pos:]
 		}
 		return "*"
 	case AddressesHash:

@@ -51,11 +51,11 @@ func newRelay(o Options, encode encodeFunc, add func(data []byte, text int)) *re
 // relayNotice returns the notice of an output with encoded entries.
 func relayNotice(o Options, encode encodeFunc) notice {
 	var entry []byte
-	var at int
-	h := newRelay(o, encode, func(data []byte, text int) { entry, at = data, text })
+	var pos int
+	h := newRelay(o, encode, func(data []byte, text int) { entry, pos = data, text })
 	return func(dropped uint64, since time.Time) ([]byte, int) {
 		_ = h.Handle(context.Background(), noticeRecord(dropped, since)) // a buffer takes everything
-		return entry, at
+		return entry, pos
 	}
 }
 

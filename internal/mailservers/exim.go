@@ -239,10 +239,10 @@ func inHosts(list string, addr netip.Addr) (in, known bool) {
 	for _, word := range eximList(list) {
 		pattern, not := strings.CutPrefix(word, "!")
 		pattern = strings.TrimSpace(pattern)
-		one, err := netip.ParseAddr(pattern)
+		ip, err := netip.ParseAddr(pattern)
 		network, errNetwork := netip.ParsePrefix(pattern)
 		switch {
-		case pattern == "*", err == nil && one.Unmap() == addr, errNetwork == nil && network.Contains(addr):
+		case pattern == "*", err == nil && ip.Unmap() == addr, errNetwork == nil && network.Contains(addr):
 			return !not, true
 		case err != nil && errNetwork != nil:
 			known = false

@@ -311,10 +311,10 @@ func inNetworks(list string, addr netip.Addr) (in, known bool) {
 			return !not, true
 		}
 		plain := strings.NewReplacer("[", "", "]", "").Replace(pattern)
-		one, err := netip.ParseAddr(plain)
+		ip, err := netip.ParseAddr(plain)
 		network, errNetwork := netip.ParsePrefix(plain)
 		switch {
-		case err == nil && one.Unmap() == addr, errNetwork == nil && network.Contains(addr):
+		case err == nil && ip.Unmap() == addr, errNetwork == nil && network.Contains(addr):
 			return !not, true
 		case err != nil && errNetwork != nil && strings.ContainsAny(pattern, ":/"):
 			known = false

@@ -77,8 +77,8 @@ func output(ctx context.Context, program string, args ...string) (string, error)
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	cmd.Env = append(os.Environ(), "LC_ALL=C")
 	if err := cmd.Run(); err != nil {
-		said := strings.Join(strings.Fields(errs.String()), " ")
-		return "", fmt.Errorf("%s %s: %w: %s", filepath.Base(program), strings.Join(args, " "), err, said)
+		text := strings.Join(strings.Fields(errs.String()), " ")
+		return "", fmt.Errorf("%s %s: %w: %s", filepath.Base(program), strings.Join(args, " "), err, text)
 	}
 	return out.String(), nil
 }

@@ -41,12 +41,12 @@ var explanations = map[string]func(say) string{
 	},
 	"monitored": func(s say) string {
 		text := "Only logged: " + s.entry() + ", which is the sender " + s.sender()
-		if would := s.get("would"); would != "" {
-			of := ""
+		if phrase := s.get("would"); phrase != "" {
+			name := ""
 			if policy := s.get("recipient_policy"); policy != "" {
-				of = ", unless the recipient policy " + policy + " says otherwise"
+				name = ", unless the recipient policy " + policy + " says otherwise"
 			}
-			return text + ". In the mode enforce the action would be " + would + of + "."
+			return text + ". In the mode enforce the action would be " + phrase + name + "."
 		}
 		return text + ". The list only observes."
 	},

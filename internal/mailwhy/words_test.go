@@ -26,11 +26,11 @@ func TestEventsExplained(t *testing.T) {
 // TestExplain: a text is one printable line, whatever strangers sent, and tells several decisions
 // that are alike.
 func TestExplain(t *testing.T) {
-	at := time.Date(2026, 11, 22, 15, 0, 0, 0, time.UTC)
+	instant := time.Date(2026, 11, 22, 15, 0, 0, 0, time.UTC)
 	const repeated = " That happened 25 times, with an id each, until 2026-11-22 "
 	for event := range explanations {
 		d := decisions.Decision{
-			Event: event, Time: at, Last: at.Add(time.Minute), Sender: "a\x1b@example.org", Recipients: []string{"b@example.net"}, List: "l", Entry: "e", Reply: "550 no\nyes",
+			Event: event, Time: instant, Last: instant.Add(time.Minute), Sender: "a\x1b@example.org", Recipients: []string{"b@example.net"}, List: "l", Entry: "e", Reply: "550 no\nyes",
 			Attrs: []decisions.Attr{{Key: "identity", Value: "From"}, {Key: "sender", Value: "c@example.org"}, {Key: "error", Value: "e\u009b"}},
 		}
 		text := Explain(&d)

@@ -96,13 +96,13 @@ func (e *Editor) Changes(ctx context.Context, q ChangesQuery) (ChangesPage, erro
 	passed := q.Before == ""
 	complete, err := e.log().Newest(ctx, listedit.Search{Since: q.Since, Found: func(r listedit.Record) bool {
 		note(undone, &r)
-		at := place.of(&r)
+		position := place.of(&r)
 		if !passed {
-			passed = at == q.Before
+			passed = position == q.Before
 			return true
 		}
 		c := newChange(r, undone)
-		c.Cursor = at
+		c.Cursor = position
 		if !q.Wants(&r) || !entry.In(&r) || q.Want != nil && !q.Want(c) {
 			return true
 		}
@@ -120,8 +120,8 @@ func (e *Editor) Changes(ctx context.Context, q ChangesQuery) (ChangesPage, erro
 // note notes which change a record undoes. The records come from the newest to the oldest, so
 // that a record comes after the one that says that it was not made.
 func note(undone map[string]*Undone, r *listedit.Record) {
-	of := undone[name(r)]
-	notMade := of != nil && of.ID == ""
+	subject := undone[name(r)]
+	notMade := subject != nil && subject.ID == ""
 	if r.Undoes != "" && undone[r.Undoes] == nil && !notMade {
 		undone[r.Undoes] = &Undone{ID: name(r), By: r.Person(), Time: r.Time}
 		if r.ID != "" && r.Entry == "" { // it has no records of the entries

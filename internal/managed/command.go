@@ -42,9 +42,9 @@ func (e *edit) nameCommand(ctx context.Context) error {
 	}
 	r, named := e.record, 0
 	e.command = ""
-	for _, one := range r.Edits {
-		if one.ID != "" { // else it is of the command itself
-			e.command = one.ID
+	for _, edit := range r.Edits {
+		if edit.ID != "" { // else it is of the command itself
+			e.command = edit.ID
 			named++
 		}
 	}
@@ -66,25 +66,25 @@ type keptEdits struct {
 	undoes string // the ID of the command that this one undoes
 }
 
-func (k *keptEdits) add(one listedit.Edit) (err error) {
+func (k *keptEdits) add(edit listedit.Edit) (err error) {
 	if k.zip == nil {
 		if k.zip, err = zstd.NewWriter(&k.packed, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1)); err != nil {
 			return err
 		}
 		k.to = json.NewEncoder(k.zip)
 	}
-	return k.to.Encode(one)
+	return k.to.Encode(edit)
 }
 
 // changeOrKeep adds the change of an entry to the record or, if there are many, to the file beside
 // the log. It returns the ID of the change, if it has one.
-func (e *edit) changeOrKeep(x listfile.Entry, one listedit.Edit) (id string, err error) {
+func (e *edit) changeOrKeep(x listfile.Entry, edit listedit.Edit) (id string, err error) {
 	if e.kept != nil {
 		info := e.info(x)
-		return "", e.kept.add(listedit.Edit{Entry: info.Entry, For: info.For, Before: one.Before, After: one.After})
+		return "", e.kept.add(listedit.Edit{Entry: info.Entry, For: info.For, Before: edit.Before, After: edit.After})
 	}
-	id = e.change(x, one.Words, one.Before, one.After)
-	e.record.Edits[len(e.record.Edits)-1].Undoes = one.Undoes
+	id = e.change(x, edit.Words, edit.Before, edit.After)
+	e.record.Edits[len(e.record.Edits)-1].Undoes = edit.Undoes
 	return id, nil
 }
 
@@ -140,9 +140,9 @@ func (e *Editor) eachKept(id string, do func([]listedit.Edit) error) error {
 	var edits []listedit.Edit
 	from := json.NewDecoder(z)
 	for err == nil {
-		var one listedit.Edit
-		if err = from.Decode(&one); err == nil {
-			edits = append(edits, one)
+		var edit listedit.Edit
+		if err = from.Decode(&edit); err == nil {
+			edits = append(edits, edit)
 		} else if err != io.EOF {
 			return fmt.Errorf("change %s: reading what it changed: %w", id, err)
 		}

@@ -136,8 +136,8 @@ func TestUndoCommandGuards(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, one := range added.Entries {
-		if _, err := e.Undo(ctx, ann, one.Change, Options{}); err != nil {
+	for _, outcome := range added.Entries {
+		if _, err := e.Undo(ctx, ann, outcome.Change, Options{}); err != nil {
 			t.Fatal(err)
 		}
 	}

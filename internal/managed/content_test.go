@@ -129,14 +129,14 @@ func FuzzDifference(f *testing.F) {
 			}
 			return found
 		}
-		was, now := names(before), names(after)
+		was, current := names(before), names(after)
 		partWas, partNow := names(string(changed.before)), names(string(changed.after))
 		for name := range was {
-			if now[name].After == nil && partWas[name].After == nil {
+			if current[name].After == nil && partWas[name].After == nil {
 				t.Errorf("%q to %q: %s is gone, and not in %q", before, after, name, changed.before)
 			}
 		}
-		for name := range now {
+		for name := range current {
 			if was[name].After == nil && partNow[name].After == nil {
 				t.Errorf("%q to %q: %s is new, and not in %q", before, after, name, changed.after)
 			}

@@ -33,11 +33,11 @@ func (e *edit) describe(changed *texts) error {
 		e.kept = new(keptEdits)
 	}
 	for _, c := range entries {
-		one := listedit.Edit{Before: c.Before, After: c.After}
+		edit := listedit.Edit{Before: c.Before, After: c.After}
 		if e.kept == nil {
-			one.Words = c.String()
+			edit.Words = c.String()
 		}
-		if _, err := e.changeOrKeep(c.Entry, one); err != nil {
+		if _, err := e.changeOrKeep(c.Entry, edit); err != nil {
 			return err
 		}
 	}
@@ -77,15 +77,15 @@ func Compare(before, after []byte, o listfile.Options) ([]EntryChange, error) {
 	if err != nil {
 		return nil, err
 	}
-	now, order, err := linesByEntry(after, o)
+	current, order, err := linesByEntry(after, o)
 	if err != nil {
 		return nil, err
 	}
-	gone = slices.DeleteFunc(gone, func(name string) bool { return now[name].After != nil })
+	gone = slices.DeleteFunc(gone, func(name string) bool { return current[name].After != nil })
 	slices.Sort(gone)
 	var changes []EntryChange
 	for _, name := range append(order, gone...) {
-		c := now[name]
+		c := current[name]
 		if c.After == nil {
 			c.Entry = was[name].Entry
 		}
@@ -107,13 +107,13 @@ func linesByEntry(content []byte, o listfile.Options) (entries map[string]EntryC
 			return nil, nil, fmt.Errorf("the new content: %w", err)
 		}
 		name := strings.Clone(listfiles.Written(e))
-		one, ok := entries[name]
+		entryChange, ok := entries[name]
 		if !ok {
-			one.Entry = e
+			entryChange.Entry = e
 			order = append(order, name)
 		}
-		one.After = append(one.After, strings.TrimSuffix(lines[e.Line-1], "\r"))
-		entries[name] = one
+		entryChange.After = append(entryChange.After, strings.TrimSuffix(lines[e.Line-1], "\r"))
+		entries[name] = entryChange
 	}
 	return entries, order, nil
 }

@@ -59,25 +59,25 @@ func (e *edit) added(additions []listedit.Addition) (outcomes []Outcome) {
 	e.record.Edits = []listedit.Edit{}
 	for _, a := range additions {
 		a.New.Line = a.Line
-		one := Outcome{EntryInfo: e.info(a.New), What: a.What}
+		outcome := Outcome{EntryInfo: e.info(a.New), What: a.What}
 		if a.After != "" {
-			one.Change = e.change(a.New, listfiles.Described(a.What, a.New), a.Before, []string{a.After})
+			outcome.Change = e.change(a.New, listfiles.Described(a.What, a.New), a.Before, []string{a.After})
 		}
 		if a.Was != nil {
 			was := e.info(*a.Was)
-			one.Was = &was
+			outcome.Was = &was
 		}
 		if a.What == listedit.Updated {
-			one.Repeated = len(a.Extra)
+			outcome.Repeated = len(a.Extra)
 		}
 		if a.Opposite != nil {
 			opposite := e.info(*a.Opposite)
-			one.Opposite = &opposite
+			outcome.Opposite = &opposite
 		}
 		for _, c := range a.Covered {
-			one.Covered = append(one.Covered, e.info(c))
+			outcome.Covered = append(outcome.Covered, e.info(c))
 		}
-		outcomes = append(outcomes, one)
+		outcomes = append(outcomes, outcome)
 	}
 	return outcomes
 }
@@ -150,10 +150,10 @@ func (e *Editor) lines(l *listfiles.List, entries []NewEntry) ([]listfile.Line, 
 // parse returns the text of a line with the entry, and the entry. The two sides are parsed
 // each by itself, so that neither can hold what belongs to the other.
 func (n *Name) parse(l *listfiles.List) (text string, x listfile.Entry, err error) {
-	one := l.Options
-	one.PerRecipient = false
+	options := l.Options
+	options.PerRecipient = false
 	text = strings.TrimSpace(n.Entry)
-	if x, err = listfile.ParseEntry(text, one); err != nil {
+	if x, err = listfile.ParseEntry(text, options); err != nil {
 		return text, x, err
 	}
 	if !l.PerRecipient {
@@ -166,7 +166,7 @@ func (n *Name) parse(l *listfiles.List) (text string, x listfile.Entry, err erro
 	if recipient == "" {
 		return text, x, fmt.Errorf("%s: list %s needs the recipients for whom it counts, such as ann@example.net or @example.net", text, l.Name)
 	}
-	side, err := listfile.ParseEntry(recipient, one)
+	side, err := listfile.ParseEntry(recipient, options)
 	if err != nil {
 		return text, x, fmt.Errorf("the recipient: %w", err)
 	}
@@ -224,14 +224,14 @@ func (e *edit) removed(removals []listedit.Removal) (outcomes []Outcome, err err
 		if recorded[name] == "" {
 			recorded[name] = e.change(r.Entry, Removed+" "+name, r.Before, nil)
 		}
-		one := Outcome{EntryInfo: e.info(r.Removed[0]), What: Removed, Change: recorded[name], Repeated: len(r.Removed) - 1}
+		outcome := Outcome{EntryInfo: e.info(r.Removed[0]), What: Removed, Change: recorded[name], Repeated: len(r.Removed) - 1}
 		for _, x := range r.Removed {
-			one.Removed = append(one.Removed, e.info(x))
+			outcome.Removed = append(outcome.Removed, e.info(x))
 		}
 		for _, c := range r.Covered {
-			one.Covered = append(one.Covered, e.info(c))
+			outcome.Covered = append(outcome.Covered, e.info(c))
 		}
-		outcomes = append(outcomes, one)
+		outcomes = append(outcomes, outcome)
 	}
 	return outcomes, errors.Join(errs...)
 }

@@ -75,16 +75,16 @@ func TestModel(t *testing.T) {
 				continue
 			}
 			c := changes[random.IntN(len(changes))]
-			now := model[c.entry]
+			current := model[c.entry]
 			r, err := e.Undo(ctx, ann, c.id, Options{})
 			switch {
 			case c.undone:
 				if !errors.Is(err, ErrUndone) {
 					t.Fatalf("step %d: undoing again: %v", step, err)
 				}
-			case now != c.after:
+			case current != c.after:
 				if !errors.Is(err, ErrConflict) {
-					t.Fatalf("step %d: %s has %q, and had %q: %v", step, c.entry, now, c.after, err)
+					t.Fatalf("step %d: %s has %q, and had %q: %v", step, c.entry, current, c.after, err)
 				}
 			case err != nil:
 				t.Fatalf("step %d: %v", step, err)
@@ -123,14 +123,14 @@ func TestConcurrent(t *testing.T) {
 	var all sync.WaitGroup
 	for n := range editors {
 		all.Go(func() {
-			one := New(e.config, nil)
+			editor := New(e.config, nil)
 			for i := range each {
 				name := fmt.Sprintf("e%d-%d.example", n, i)
-				r, err := one.Add(ctx, ann, "blocked", []NewEntry{entry(name, "r")}, Options{})
+				r, err := editor.Add(ctx, ann, "blocked", []NewEntry{entry(name, "r")}, Options{})
 				if err == nil && i%3 == 1 {
-					_, err = one.Remove(ctx, ann, "blocked", []Name{{Entry: name}}, Options{})
+					_, err = editor.Remove(ctx, ann, "blocked", []Name{{Entry: name}}, Options{})
 				} else if err == nil && i%3 == 2 {
-					_, err = one.Undo(ctx, ann, r.Entries[0].Change, Options{})
+					_, err = editor.Undo(ctx, ann, r.Entries[0].Change, Options{})
 				}
 				if err != nil {
 					t.Errorf("%s: %v", name, err)

@@ -108,11 +108,11 @@ func (e *Editor) rewrite(ctx context.Context, by By, list, command string, o Opt
 	edit := e.edit(by, l, command, o)
 	edit.whole = whole
 	return edit.do(ctx, func(old io.ReadSeeker, w io.Writer) error {
-		at, ok := old.(io.ReaderAt)
+		readerAt, ok := old.(io.ReaderAt)
 		if !ok {
 			return errors.New("the file cannot be read at any place")
 		}
-		d := &difference{old: at, w: w}
+		d := &difference{old: readerAt, w: w}
 		if err := change(old, d, edit.record); err != nil {
 			return err
 		}

@@ -113,20 +113,20 @@ func (r *restoration) restore(old io.ReadSeeker, edits []listedit.Edit) error {
 	if err != nil {
 		return err
 	}
-	for i, one := range edits {
+	for i, edit := range edits {
 		err := invalid[i]
 		if err == nil {
-			err = r.check(entries[i], one, lines[i], exceptions[i] > 0 && len(lines[exceptions[i]]) > 0)
+			err = r.check(entries[i], edit, lines[i], exceptions[i] > 0 && len(lines[exceptions[i]]) > 0)
 		}
 		if err != nil && !r.command.whole {
 			return err
 		}
 		if err != nil {
-			r.stays(one, err)
+			r.stays(edit, err)
 			continue
 		}
-		putBack(&r.splice, lines[i], one.Before)
-		if err := r.restored(entries[i], one); err != nil {
+		putBack(&r.splice, lines[i], edit.Before)
+		if err := r.restored(entries[i], edit); err != nil {
 			return err
 		}
 	}
@@ -136,9 +136,9 @@ func (r *restoration) restore(old io.ReadSeeker, edits []listedit.Edit) error {
 // parse parses the entries of changes. Each that the list does not take now has an error.
 func (r *restoration) parse(edits []listedit.Edit) ([]listfile.Entry, []error) {
 	entries, invalid := make([]listfile.Entry, len(edits)), make([]error, len(edits))
-	for i, one := range edits {
+	for i, edit := range edits {
 		var err error
-		name := Name{Entry: one.Entry, For: one.For}
+		name := Name{Entry: edit.Entry, For: edit.For}
 		if _, entries[i], err = name.parse(r.list); err != nil {
 			invalid[i] = fmt.Errorf("change %s: %w: list %s has other settings now: %w", r.command.ID, ErrConflict, r.list.Name, err)
 		}
@@ -147,8 +147,8 @@ func (r *restoration) parse(edits []listedit.Edit) ([]listfile.Entry, []error) {
 }
 
 // check returns why an entry cannot be made what it was before.
-func (r *restoration) check(x listfile.Entry, one listedit.Edit, now []listedit.Line, cancelled bool) error {
-	for _, line := range one.Before {
+func (r *restoration) check(x listfile.Entry, edit listedit.Edit, lines []listedit.Line, cancelled bool) error {
+	for _, line := range edit.Before {
 		e, ok := listfile.ParseLine(line, r.list.Options)
 		if !ok {
 			return fmt.Errorf("%w: list %s no longer takes the line %q", ErrConflict, r.list.Name, line)
@@ -157,13 +157,13 @@ func (r *restoration) check(x listfile.Entry, one listedit.Edit, now []listedit.
 			return fmt.Errorf("%w: %w", ErrProtected, err)
 		}
 	}
-	texts := make([]string, len(now))
-	for i, line := range now {
+	texts := make([]string, len(lines))
+	for i, line := range lines {
 		texts[i] = line.Text
 	}
 	switch {
-	case !slices.Equal(texts, one.After):
-		return fmt.Errorf("%w: its lines of %s are %q, and were %q", ErrConflict, listfiles.Written(x), texts, one.After)
+	case !slices.Equal(texts, edit.After):
+		return fmt.Errorf("%w: its lines of %s are %q, and were %q", ErrConflict, listfiles.Written(x), texts, edit.After)
 	case cancelled:
 		return fmt.Errorf("%s: %w (%w)", listfiles.Written(x), ErrCancelled, ErrConflict)
 	}
@@ -171,8 +171,8 @@ func (r *restoration) check(x listfile.Entry, one listedit.Edit, now []listedit.
 }
 
 // putBack puts lines in the place of those that an entry has now.
-func putBack(splice *listedit.Splice, now []listedit.Line, before []string) {
-	for i, line := range now {
+func putBack(splice *listedit.Splice, lines []listedit.Line, before []string) {
+	for i, line := range lines {
 		if i == 0 && len(before) > 0 {
 			splice.Replace[line.Number], before = before[0], before[1:]
 		} else {
@@ -183,25 +183,25 @@ func putBack(splice *listedit.Splice, now []listedit.Line, before []string) {
 }
 
 // restored notes an entry that is as before.
-func (r *restoration) restored(x listfile.Entry, one listedit.Edit) error {
-	what := one.Words
+func (r *restoration) restored(x listfile.Entry, edit listedit.Edit) error {
+	what := edit.Words
 	if what == "" {
 		what = listfiles.Written(x)
 	}
-	change, err := r.changeOrKeep(x, listedit.Edit{Before: one.After, After: one.Before, Words: "undone: " + what, Undoes: one.ID})
+	change, err := r.changeOrKeep(x, listedit.Edit{Before: edit.After, After: edit.Before, Words: "undone: " + what, Undoes: edit.ID})
 	if err != nil {
 		return err
 	}
 	if r.undone++; r.undone <= maxEdits {
-		r.outcomes = append(r.outcomes, Outcome{EntryInfo: r.info(x), What: Undid, Now: one.Before, Change: change})
+		r.outcomes = append(r.outcomes, Outcome{EntryInfo: r.info(x), What: Undid, Now: edit.Before, Change: change})
 	}
 	return nil
 }
 
 // stays notes an entry that stays as it is.
-func (r *restoration) stays(one listedit.Edit, why error) {
+func (r *restoration) stays(edit listedit.Edit, why error) {
 	if r.stay++; r.stay <= maxEdits {
-		info := listfiles.EntryInfo{List: r.list.Name, File: r.list.Copy, Entry: one.Entry, For: one.For}
+		info := listfiles.EntryInfo{List: r.list.Name, File: r.list.Copy, Entry: edit.Entry, For: edit.For}
 		r.outcomes = append(r.outcomes, Outcome{EntryInfo: info, What: Stays, Why: why.Error()})
 	}
 }

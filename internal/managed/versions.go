@@ -27,10 +27,10 @@ type Version struct {
 // Versions returns the kept versions of a managed list, the newest first.
 func (e *Editor) Versions(list string) ([]Version, error) {
 	l, err := e.list(list)
-	now := ""
+	current := ""
 	switch {
 	case err == nil:
-		now, err = setup.Opener(l.List).ContentSum(l.Paths)
+		current, err = setup.Opener(l.List).ContentSum(l.Paths)
 	case errors.Is(err, ErrMissing):
 		err = nil
 	}
@@ -40,7 +40,7 @@ func (e *Editor) Versions(list string) ([]Version, error) {
 	kept, err := store.Versions(e.config().State.Dir, list)
 	versions := []Version{}
 	for _, v := range kept {
-		versions = append(versions, Version{v.ID, v.Time, v.Entries, v.Bytes, v.Sum, v.Sum == now})
+		versions = append(versions, Version{v.ID, v.Time, v.Entries, v.Bytes, v.Sum, v.Sum == current})
 	}
 	return versions, err
 }

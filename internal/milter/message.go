@@ -46,11 +46,11 @@ func path(data []byte) string {
 // quoted returns an address in a macro as it stands in an SMTP command. Postfix removes the
 // quotes of a local part.
 func quoted(address string) string {
-	at := strings.LastIndexByte(address, '@')
-	if at <= 0 || address[0] == '"' {
+	pos := strings.LastIndexByte(address, '@')
+	if pos <= 0 || address[0] == '"' {
 		return address
 	}
-	return sender.QuoteLocal(address[:at]) + address[at:]
+	return sender.QuoteLocal(address[:pos]) + address[pos:]
 }
 
 // recipient answers a RCPT.

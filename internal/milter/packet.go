@@ -57,13 +57,13 @@ func readPacket(r *bufio.Reader, buf *[]byte) (command byte, data []byte, err er
 	data = (*buf)[:0]
 	for rest := int(size); rest > 0; {
 		n := min(rest, keptBuffer)
-		at := len(data)
-		if cap(data)-at < n {
+		pos := len(data)
+		if cap(data)-pos < n {
 			data = append(data, make([]byte, n)...)
 		} else {
-			data = data[:at+n]
+			data = data[:pos+n]
 		}
-		if _, err := io.ReadFull(r, data[at:]); err != nil {
+		if _, err := io.ReadFull(r, data[pos:]); err != nil {
 			return 0, nil, half(err)
 		}
 		rest -= n

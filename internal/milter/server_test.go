@@ -195,7 +195,7 @@ func (discardConn) Write(p []byte) (int, error) { return len(p), nil }
 // repeat reads a text several times.
 type repeat struct {
 	text []byte
-	at   int
+	pos  int
 	left int
 }
 
@@ -203,9 +203,9 @@ func (r *repeat) Read(p []byte) (int, error) {
 	if r.left == 0 {
 		return 0, io.EOF
 	}
-	n := copy(p, r.text[r.at:])
-	if r.at += n; r.at == len(r.text) {
-		r.at, r.left = 0, r.left-1
+	n := copy(p, r.text[r.pos:])
+	if r.pos += n; r.pos == len(r.text) {
+		r.pos, r.left = 0, r.left-1
 	}
 	return n, nil
 }

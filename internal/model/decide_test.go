@@ -97,9 +97,9 @@ func (r *recipient) limit(a answer) answer {
 }
 
 // ask returns what the lists say of a sender, for a recipient.
-func (w *world) ask(m *message, r *recipient, a address, header bool, now phase) (today, proved answer) {
+func (w *world) ask(m *message, r *recipient, a address, header bool, current phase) (today, proved answer) {
 	q := question{w, m, a, header, r.address, r.rule}
-	today, proved = q.answer(now)
+	today, proved = q.answer(current)
 	return r.limit(today), r.limit(proved)
 }
 
@@ -132,7 +132,7 @@ func (w *world) tagging(m *message, r recipient) (names []string) {
 }
 
 // find returns what counts for a recipient, if pending proofs hold (proved) or not.
-func (w *world) find(m *message, r recipient, now phase, proved bool) finding {
+func (w *world) find(m *message, r recipient, current phase, proved bool) finding {
 	f := finding{recipient: r}
 	add := func(a answer) {
 		if a.action > f.worst.action {
@@ -148,14 +148,14 @@ func (w *world) find(m *message, r recipient, now phase, proved bool) finding {
 		}
 		return today
 	}
-	envelope := choose(w.ask(m, &r, m.from, false, now))
+	envelope := choose(w.ask(m, &r, m.from, false, current))
 	add(envelope)
 	if envelope.clears || m.from.written == "" && !w.checkBounces {
 		return f
 	}
 	for _, field := range m.fields {
 		for _, a := range field.addresses {
-			add(choose(w.ask(m, &r, a, true, now)))
+			add(choose(w.ask(m, &r, a, true, current)))
 		}
 	}
 	if envelope.mayClear && f.worst != envelope && (f.worst.action == reject || f.worst.action == discard) {
@@ -197,9 +197,9 @@ func (w *world) conclude(m *message, taken, dropped []recipient) outcome {
 	case w.exemptClient:
 		return outcome{message: []reply{{code: 250}}, delivered: addresses(taken)}
 	}
-	findings := func(now phase, proved bool) (all []finding) {
+	findings := func(current phase, proved bool) (all []finding) {
 		for _, r := range append(slices.Clone(taken), dropped...) {
-			all = append(all, w.find(m, r, now, proved))
+			all = append(all, w.find(m, r, current, proved))
 		}
 		return all
 	}

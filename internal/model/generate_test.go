@@ -256,8 +256,8 @@ func (g *generator) message() *message {
 			if len(m.fields) > 0 && g.chance(2) {
 				a = m.fields[g.IntN(len(m.fields))].addresses[0]
 			}
-			if _, of, ok := strings.Cut(a.chain[g.IntN(len(a.chain))], "@"); ok {
-				domain = of
+			if _, subject, ok := strings.Cut(a.chain[g.IntN(len(a.chain))], "@"); ok {
+				domain = subject
 			}
 		}
 		m.signatures = append(m.signatures, signature{domain, [...]fact{holds, holds, fails, temporary}[g.IntN(4)]})

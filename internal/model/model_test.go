@@ -141,7 +141,7 @@ const (
 const maxSignatures = 5
 
 // proof returns whether a sender of a message is proven for a list.
-func (m *message) proof(l *list, sender string, header, wrapped bool, now phase) state {
+func (m *message) proof(l *list, sender string, header, wrapped bool, current phase) state {
 	best := notProven
 	if l.spf && !header && !wrapped && m.trueClient {
 		best = max(best, [...]state{fails: notProven, holds: proven, temporary: unknown}[m.spf])
@@ -149,7 +149,7 @@ func (m *message) proof(l *list, sender string, header, wrapped bool, now phase)
 	if !l.dkim || sender == "" {
 		return best
 	}
-	if now == atRcpt {
+	if current == atRcpt {
 		return max(best, pending)
 	}
 	froms := 0
@@ -165,7 +165,7 @@ func (m *message) proof(l *list, sender string, header, wrapped bool, now phase)
 	for _, s := range m.signatures[:min(maxSignatures, len(m.signatures))] {
 		switch {
 		case organization(s.domain) != organization(domain):
-		case now == atHeader:
+		case current == atHeader:
 			best = max(best, pending)
 		default:
 			best = max(best, [...]state{fails: notProven, holds: proven, temporary: unknown}[s.fact])
@@ -276,13 +276,13 @@ func (a answer) consequence() answer {
 }
 
 // answer returns what the lists say now, and what they say if all pending proofs hold.
-func (q *question) answer(now phase) (today, proved answer) {
+func (q *question) answer(current phase) (today, proved answer) {
 	with := func(least state, pendingHolds bool) answer {
 		return q.listed(func(l *list, sender string, wrapped bool) bool {
 			if !l.spf && !l.dkim {
 				return true
 			}
-			s := q.m.proof(l, sender, q.header, wrapped, now)
+			s := q.m.proof(l, sender, q.header, wrapped, current)
 			if s == pending {
 				return pendingHolds
 			}

@@ -108,8 +108,8 @@ func (g *generator) partyList(i, alike int, rcpts []string) list {
 	}
 	entry := func() string {
 		_, domain, _ := strings.Cut(g.pool[0].written, "@")
-		of := g.pool[g.IntN(len(g.pool))].written
-		return g.one(of, of, of, domain, domain)
+		name := g.pool[g.IntN(len(g.pool))].written
+		return g.one(name, name, name, domain, domain)
 	}
 	if !l.perRecipient {
 		l.lines = []string{entry(), entry()}
@@ -153,10 +153,10 @@ func together(t *testing.T, doors []entrance, w *world, m *message, seen tally) 
 	for _, d := range doors {
 		var alone []done
 		for _, r := range m.rcpts {
-			one := *m
-			one.rcpts = []string{r}
-			a := d.send(t, &one)
-			if diff := w.wrong(d, &one, a); diff != "" {
+			message := *m
+			message.rcpts = []string{r}
+			a := d.send(t, &message)
+			if diff := w.wrong(d, &message, a); diff != "" {
 				return fmt.Sprintf("%s, %s alone: %s\n%+v", d, r, diff, a)
 			}
 			alone = append(alone, a)
@@ -373,11 +373,11 @@ func (p *proxy) send(t *testing.T, m *message) done {
 	if len(o.delivered) > 1 {
 		d.faults = append(d.faults, "delivered twice")
 	}
-	for _, of := range o.delivered {
-		d.to = append(d.to, of.to...)
+	for _, delivery := range o.delivered {
+		d.to = append(d.to, delivery.to...)
 	}
-	for _, of := range append(o.delivered, o.aborted...) {
-		for _, tag := range tagPart.FindAllSubmatch(of.text, -1) {
+	for _, delivery := range append(o.delivered, o.aborted...) {
+		for _, tag := range tagPart.FindAllSubmatch(delivery.text, -1) {
 			d.tags = append(d.tags, string(tag[1]))
 		}
 	}

@@ -22,7 +22,7 @@ import (
 
 // server is the server of a door, and a connection to it.
 type server struct {
-	of interface {
+	subject interface {
 		Apply(door.Settings)
 		Serve(net.Listener) error
 		Shutdown(context.Context) error
@@ -40,11 +40,11 @@ func (s *server) open(t *testing.T) {
 	must(t, err)
 	s.addr = l.Addr().String()
 	served := make(chan error, 1)
-	go func() { served <- s.of.Serve(l) }()
+	go func() { served <- s.subject.Serve(l) }()
 	s.dial(t)
 	t.Cleanup(func() {
 		s.conn.Close()
-		must(t, s.of.Shutdown(context.Background()))
+		must(t, s.subject.Shutdown(context.Background()))
 		must(t, <-served)
 	})
 }
@@ -61,8 +61,8 @@ func (s *server) dial(t *testing.T) {
 	s.in = bufio.NewReader(s.conn)
 }
 
-func (s *server) apply(of smtpfilter.Settings) error {
-	s.of.Apply(door.Settings{Checker: of.Checker, Policy: of.Policy, Signatures: of.Signatures})
+func (s *server) apply(settings smtpfilter.Settings) error {
+	s.subject.Apply(door.Settings{Checker: settings.Checker, Policy: settings.Policy, Signatures: settings.Signatures})
 	return nil
 }
 
@@ -84,7 +84,7 @@ func (*milterDoor) String() string { return "milter" }
 
 func newMilter(t *testing.T, g *gate) *milterDoor {
 	s := &milterDoor{server{proofs: g.proofs}}
-	s.of = milter.New(door.Config{}, doorSettings(t, g))
+	s.subject = milter.New(door.Config{}, doorSettings(t, g))
 	s.open(t)
 	// Version 6, fields may be added and recipients deleted, values come with their space.
 	offer := binary.BigEndian.AppendUint32(nil, 6)
@@ -195,7 +195,7 @@ func (*policyService) String() string { return "policy service" }
 
 func newPolicyService(t *testing.T, g *gate) *policyService {
 	s := &policyService{server: server{proofs: g.proofs}}
-	s.of = policyservice.New(door.Config{}, doorSettings(t, g))
+	s.subject = policyservice.New(door.Config{}, doorSettings(t, g))
 	s.open(t)
 	return s
 }

@@ -66,8 +66,8 @@ func judged(t *testing.T, w *world, checker judge.Checker, m *message, rcpt stri
 	must(t, err)
 	r := w.recipient(rcpt)
 	facts := verdict.Message{ReversePath: m.from.written}
-	for now := atRcpt; now <= atBody; now++ {
-		m.known(&facts, now)
+	for current := atRcpt; current <= atBody; current++ {
+		m.known(&facts, current)
 		ask := func(a address, header bool) string {
 			q := verdict.Query{Stage: verdict.Envelope, Address: a.written, For: verdict.For{Lists: r.rule.lists, Keys: keys}}
 			if header {
@@ -75,22 +75,22 @@ func judged(t *testing.T, w *world, checker judge.Checker, m *message, rcpt stri
 			}
 			got, err := j.Judge(context.Background(), &facts, q)
 			must(t, err)
-			today, proved := (&question{w, m, a, header, rcpt, r.rule}).answer(now)
+			today, proved := (&question{w, m, a, header, rcpt, r.rule}).answer(current)
 			if w.monitor { // the rest is for the log
 				if got.Action != verdict.Accept {
-					return fmt.Sprintf("%s <%s> in phase %s: got %s although all lists monitor", q.Stage, a.written, now, got.Action)
+					return fmt.Sprintf("%s <%s> in phase %s: got %s although all lists monitor", q.Stage, a.written, current, got.Action)
 				}
 				return ""
 			}
 			if got, want := verdictText(got, header), answersText(today, proved); got != want {
-				return fmt.Sprintf("%s <%s> in phase %s: got %s, want %s", q.Stage, a.written, now, got, want)
+				return fmt.Sprintf("%s <%s> in phase %s: got %s, want %s", q.Stage, a.written, current, got, want)
 			}
 			return ""
 		}
 		diff := ask(m.from, false)
 		for _, f := range m.fields {
 			for _, a := range f.addresses {
-				if diff == "" && now != atRcpt {
+				if diff == "" && current != atRcpt {
 					diff = ask(a, true)
 				}
 			}
@@ -103,10 +103,10 @@ func judged(t *testing.T, w *world, checker judge.Checker, m *message, rcpt stri
 }
 
 // known sets what is known of a message.
-func (m *message) known(facts *verdict.Message, now phase) {
-	facts.HeaderKnown, facts.BodyKnown = now >= atHeader, now == atBody
+func (m *message) known(facts *verdict.Message, current phase) {
+	facts.HeaderKnown, facts.BodyKnown = current >= atHeader, current == atBody
 	facts.FromFields, facts.Signatures = 0, nil
-	if now == atRcpt {
+	if current == atRcpt {
 		return
 	}
 	for _, f := range m.fields {
@@ -116,7 +116,7 @@ func (m *message) known(facts *verdict.Message, now phase) {
 	}
 	for _, s := range m.signatures[:min(verdict.MaxSignatures, len(m.signatures))] {
 		state := verdict.ProofPending
-		if now == atBody {
+		if current == atBody {
 			state = states[s.fact]
 		}
 		facts.Signatures = append(facts.Signatures, verdict.Signature{Domain: s.domain, State: state})

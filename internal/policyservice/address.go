@@ -13,8 +13,8 @@ import (
 // address with quotes stays as it is.
 func path(address []byte) string {
 	s := string(address)
-	at := strings.LastIndexByte(s, '@')
-	if at <= 0 {
+	pos := strings.LastIndexByte(s, '@')
+	if pos <= 0 {
 		return s
 	}
 	if s[0] == '"' {
@@ -22,7 +22,7 @@ func path(address []byte) string {
 			return s
 		}
 	}
-	return sender.QuoteLocal(s[:at]) + s[at:]
+	return sender.QuoteLocal(s[:pos]) + s[pos:]
 }
 
 // client returns the address of the SMTP client. It is not valid if Postfix does not know the

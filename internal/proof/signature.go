@@ -75,16 +75,16 @@ type keys struct {
 // a domain. A key that is being tested counts as none (RFC 6376, section 3.6.1).
 func (k *keys) lookup(name, domain string) ([]string, error) {
 	const between = "._domainkey."
-	at := strings.LastIndex(name, between)
-	if at < 0 {
+	pos := strings.LastIndex(name, between)
+	if pos < 0 {
 		return nil, errSelector
 	}
-	if d, err := sender.NormalizeDomain(name[at+len(between):]); err != nil || d != domain {
+	if d, err := sender.NormalizeDomain(name[pos+len(between):]); err != nil || d != domain {
 		return nil, errSelector
 	}
 	ctx, cancel := context.WithDeadline(k.ctx, k.until)
 	defer cancel()
-	texts, err := k.LookupTXT(ctx, name[:at]+between+domain)
+	texts, err := k.LookupTXT(ctx, name[:pos]+between+domain)
 	if err != nil {
 		return nil, keyError(err)
 	}

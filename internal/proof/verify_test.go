@@ -202,7 +202,7 @@ func TestEnds(t *testing.T) {
 	message := signed(t, letter, "partner.example", rsaKey()) + strings.Repeat("x\r\n", 100_000)
 	for _, end := range []string{"abort", "finish"} {
 		for _, stalled := range []bool{false, true} {
-			for _, at := range []int{0, 1, 100, strings.Index(message, "\r\n\r\n"), strings.Index(message, "\r\n\r\n") + 4, len(letter), 200_000} {
+			for _, pos := range []int{0, 1, 100, strings.Index(message, "\r\n\r\n"), strings.Index(message, "\r\n\r\n") + 4, len(letter), 200_000} {
 				inBubble(t, func(w *world) {
 					w.publish("partner.example", rsaKey())
 					if stalled {
@@ -210,13 +210,13 @@ func TestEnds(t *testing.T) {
 					}
 					before := bubbled()
 					v := w.proofs.Verify(w.Context(), []string{"partner.example"})
-					v.Write([]byte(message[:at]))
+					v.Write([]byte(message[:pos]))
 					if end == "abort" {
 						v.Abort()
 					} else {
 						for _, s := range v.Finish() {
 							if s.State == verdict.ProofPending || s.State == verdict.Proven {
-								t.Errorf("at %d: %+v", at, s)
+								t.Errorf("at %d: %+v", pos, s)
 							}
 						}
 					}
@@ -224,7 +224,7 @@ func TestEnds(t *testing.T) {
 					v.Write([]byte("after its end\r\n\r\n"))
 					synctest.Wait()
 					if n := bubbled(); n > before+1 { // the server answers the last question
-						t.Errorf("%s at %d: %d goroutines remain", end, at, n-before)
+						t.Errorf("%s at %d: %d goroutines remain", end, pos, n-before)
 					}
 				})
 			}

@@ -220,8 +220,8 @@ func TestPrune(t *testing.T) {
 				continue
 			}
 			aged[name] = true
-			at := long.Add(time.Duration(i) * time.Second)
-			if err := os.Chtimes(filepath.Join(x.Dir, x.patchPath(name)), at, at); err != nil {
+			instant := long.Add(time.Duration(i) * time.Second)
+			if err := os.Chtimes(filepath.Join(x.Dir, x.patchPath(name)), instant, instant); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -63,16 +63,16 @@ func NewServer(dir string) *Server {
 // Set serves a version of a list, and answers the questions that wait for it.
 func (s *Server) Set(name string, r Result) {
 	sum := sha256.Sum256(r.Signature)
-	now := &served{signature: r.Signature, etag: `"` + hex.EncodeToString(sum[:16]) + `"`, replaced: make(chan struct{})}
+	current := &served{signature: r.Signature, etag: `"` + hex.EncodeToString(sum[:16]) + `"`, replaced: make(chan struct{})}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if was := s.lists[name]; was != nil {
-		if was.etag == now.etag {
+		if was.etag == current.etag {
 			return
 		}
 		close(was.replaced)
 	}
-	s.lists[name] = now
+	s.lists[name] = current
 }
 
 // Keep ends serving all lists but some.
@@ -160,31 +160,31 @@ func (s *Server) allowed(r *http.Request) bool {
 // serveSignature serves the signature of a list. If the reader has it already and wants to wait,
 // it waits for the next one.
 func (s *Server) serveSignature(w http.ResponseWriter, r *http.Request, list string) {
-	now := s.list(list)
+	current := s.list(list)
 	if wait, ok := preferredWait(r); ok {
 		w.Header().Set("Preference-Applied", fmt.Sprintf("wait=%d", int(wait.Seconds())))
 		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(wait + maxWait))
-		if now != nil && wait > 0 && matches(r, now.etag) {
-			s.await(r, now, wait)
-			now = s.list(list)
+		if current != nil && wait > 0 && matches(r, current.etag) {
+			s.await(r, current, wait)
+			current = s.list(list)
 		}
 	}
-	if now == nil {
+	if current == nil {
 		http.NotFound(w, r)
 		return
 	}
-	w.Header().Set("ETag", now.etag)
-	if matches(r, now.etag) {
+	w.Header().Set("ETag", current.etag)
+	if matches(r, current.etag) {
 		w.WriteHeader(http.StatusNotModified)
 		return
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	w.Header().Set("Content-Length", strconv.Itoa(len(now.signature)))
-	_, _ = w.Write(now.signature)
+	w.Header().Set("Content-Length", strconv.Itoa(len(current.signature)))
+	_, _ = w.Write(current.signature)
 }
 
 // await waits until there is another version, for a time.
-func (s *Server) await(r *http.Request, now *served, wait time.Duration) {
+func (s *Server) await(r *http.Request, current *served, wait time.Duration) {
 	select {
 	case s.waiting <- struct{}{}:
 		defer func() { <-s.waiting }()
@@ -197,7 +197,7 @@ func (s *Server) await(r *http.Request, now *served, wait time.Duration) {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	select {
-	case <-now.replaced:
+	case <-current.replaced:
 	case <-timer.C:
 	case <-r.Context().Done():
 	case <-s.closed:

@@ -62,11 +62,11 @@ func Diff(old, new io.Reader, most int64) ([]byte, error) {
 			return nil, err
 		}
 		if removed > 0 {
-			fmt.Fprintf(&script, "d%d %d\n", a.at+1, removed)
+			fmt.Fprintf(&script, "d%d %d\n", a.pos+1, removed)
 		}
 		a.drop(removed)
 		if added > 0 {
-			fmt.Fprintf(&script, "a%d %d\n", a.at, added)
+			fmt.Fprintf(&script, "a%d %d\n", a.pos, added)
 		}
 		for _, line := range b.lines[:added] {
 			script.Write(line)
@@ -92,7 +92,7 @@ func skip(a, b *side) {
 		}
 		lines := bytes.Count(x[:n], newline)
 		for _, s := range []*side{a, b} {
-			s.at += lines
+			s.pos += lines
 			_, _ = s.in.Discard(n)
 		}
 	}
@@ -130,7 +130,7 @@ type side struct {
 	in    *bufio.Reader
 	lines [][]byte // that were read and not dropped; a single one is valid until the next is read
 	owned bool     // the lines are copies
-	at    int      // lines that were dropped
+	pos   int      // lines that were dropped
 	bytes int      // of the lines
 	ended bool
 }
@@ -164,7 +164,7 @@ func (s *side) fill(n int) error {
 
 // drop forgets the first n lines.
 func (s *side) drop(n int) {
-	s.at += n
+	s.pos += n
 	for _, line := range s.lines[:n] {
 		s.bytes -= len(line)
 	}
@@ -177,7 +177,7 @@ func (s *side) drop(n int) {
 func Apply(w io.Writer, old, script io.Reader, most int64) error {
 	from, commands := bufio.NewReaderSize(old, maxLine), bufio.NewReader(script)
 	to := bufio.NewWriterSize(&bounded{w, most}, maxLine)
-	for at := 0; ; {
+	for pos := 0; ; {
 		command, err := commands.ReadString('\n')
 		if err == io.EOF && command == "" {
 			_, err := io.Copy(to, from)
@@ -187,17 +187,17 @@ func Apply(w io.Writer, old, script io.Reader, most int64) error {
 			return err
 		}
 		add, line, n, ok := parse(strings.TrimSuffix(command, "\n"))
-		if !ok || line < at {
+		if !ok || line < pos {
 			return fmt.Errorf("%w: %.80q", ErrDamaged, command)
 		}
-		if err := copyLines(to, from, line-at); err != nil {
+		if err := copyLines(to, from, line-pos); err != nil {
 			return err
 		}
-		at = line
+		pos = line
 		if add {
 			err = copyLines(to, commands, n)
 		} else {
-			err, at = copyLines(io.Discard, from, n), at+n
+			err, pos = copyLines(io.Discard, from, n), pos+n
 		}
 		if err != nil {
 			return err

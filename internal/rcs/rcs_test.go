@@ -93,23 +93,23 @@ func TestRandomChanges(t *testing.T) {
 				old[i] = fmt.Sprintf("%d\n", r.IntN(40))
 			}
 		}
-		now, changed := slices.Clone(old), 0
+		current, changed := slices.Clone(old), 0
 		for range r.IntN(60) {
-			at, n := r.IntN(len(now)+1), 1+r.IntN(30)
+			pos, n := r.IntN(len(current)+1), 1+r.IntN(30)
 			switch r.IntN(3) {
 			case 0:
-				now = slices.Delete(now, at, min(len(now), at+n))
+				current = slices.Delete(current, pos, min(len(current), pos+n))
 			case 1:
-				now = slices.Insert(now, at, strings.SplitAfter(lines(1e6+int(seed), 1e6+int(seed)+n-1)+"x\n", "\n")[:n]...)
+				current = slices.Insert(current, pos, strings.SplitAfter(lines(1e6+int(seed), 1e6+int(seed)+n-1)+"x\n", "\n")[:n]...)
 				changed += n
 			case 2:
-				if at < len(now) {
-					now[at] = fmt.Sprintf("changed%d@example.net\n", r.Int())
+				if pos < len(current) {
+					current[pos] = fmt.Sprintf("changed%d@example.net\n", r.Int())
 					changed++
 				}
 			}
 		}
-		a, b := strings.Join(old, ""), strings.Join(now, "")
+		a, b := strings.Join(old, ""), strings.Join(current, "")
 		if script := made(t, a, b); seed%3 != 0 && len(script) > (changed+120)*40 {
 			t.Errorf("seed %d: %d bytes for %d changed lines", seed, len(script), changed)
 		}
@@ -248,9 +248,9 @@ func TestLarge(t *testing.T) {
 		}
 		return bytes.NewReader(b.Bytes())
 	}
-	old, now := text(false), text(true)
+	old, reader := text(false), text(true)
 	start := time.Now()
-	script, err := Diff(old, now, 1<<30)
+	script, err := Diff(old, reader, 1<<30)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -262,5 +262,5 @@ func TestLarge(t *testing.T) {
 	if err := Apply(io.Discard, old, bytes.NewReader(script), 1<<40); err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("%d lines, %d bytes: a script of %d bytes; written in %v, applied in %v", n, now.Size(), len(script), wrote, time.Since(start))
+	t.Logf("%d lines, %d bytes: a script of %d bytes; written in %v, applied in %v", n, reader.Size(), len(script), wrote, time.Since(start))
 }

@@ -66,22 +66,22 @@ func (s stamp) changed(read stamp) bool {
 }
 
 // readFile reads a file that has a stamp.
-func readFile(spec Spec, now stamp) (*content, []byte, error) {
+func readFile(spec Spec, current stamp) (*content, []byte, error) {
 	fail := func(err error, hint string) (*content, []byte, error) {
 		return nil, nil, fmt.Errorf("%w; %s", err, hint)
 	}
 	write := "write the path of a regular file in " + spec.key()
-	switch err := now.failure; {
+	switch err := current.failure; {
 	case errors.Is(err, fs.ErrNotExist):
 		return fail(err, "put the file there, or write another path in "+spec.key())
 	case errors.Is(err, fs.ErrPermission):
 		return fail(err, "let the gate's user read the file, and enter its directories")
 	case err != nil:
 		return fail(err, write)
-	case !now.info.Mode().IsRegular():
+	case !current.info.Mode().IsRegular():
 		return fail(fmt.Errorf("%s is not a regular file", spec.Path), write)
-	case now.info.Size() > maxSize:
-		return fail(fmt.Errorf("%s has %d bytes, more than %d", spec.Path, now.info.Size(), maxSize), "write the path of a file with one entry a line")
+	case current.info.Size() > maxSize:
+		return fail(fmt.Errorf("%s has %d bytes, more than %d", spec.Path, current.info.Size(), maxSize), "write the path of a file with one entry a line")
 	}
 	f, err := os.OpenFile(spec.Path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -92,7 +92,7 @@ func readFile(spec Spec, now stamp) (*content, []byte, error) {
 	if err != nil {
 		return fail(err, "mend the file")
 	}
-	if info, err := f.Stat(); err != nil || (stamp{info: info}).differs(now) || int64(len(raw)) != info.Size() {
+	if info, err := f.Stat(); err != nil || (stamp{info: info}).differs(current) || int64(len(raw)) != info.Size() {
 		return fail(fmt.Errorf("%s: %w", spec.Path, ErrChanged), "it is read again soon; to replace it at once, rename another file to its name")
 	}
 	c, err := parse(bytes.NewReader(raw), spec.Kind)

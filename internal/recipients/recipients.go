@@ -235,18 +235,18 @@ func (f *File) Accept() error {
 
 // look reads the file if it has changed. The caller holds f.looking.
 func (f *File) look(accept bool) error {
-	now := f.settle()
-	if !now.changed(f.seen) {
+	current := f.settle()
+	if !current.changed(f.seen) {
 		return f.held()
 	}
 	was := f.live.Load()
-	c, raw, err := readFile(f.spec, now)
+	c, raw, err := readFile(f.spec, current)
 	sum := sha256.Sum256(raw)
 	if err == nil && f.read && sum == f.sum {
-		f.seen = now
+		f.seen = current
 		return f.held()
 	}
-	f.seen, f.sum, f.read = now, sum, err == nil
+	f.seen, f.sum, f.read = current, sum, err == nil
 	onDisk := 0
 	if err == nil {
 		onDisk = c.entries()
@@ -259,7 +259,7 @@ func (f *File) look(accept bool) error {
 		f.hold(err)
 		return err
 	}
-	v := &version{c, time.Now(), now.info.ModTime()}
+	v := &version{c, time.Now(), current.info.ModTime()}
 	f.live.Store(v)
 	f.logLive(was, v)
 	f.mu.Lock()
@@ -274,20 +274,20 @@ func (f *File) look(accept bool) error {
 // settle waits until a file that has changed is left alone, and returns its stamp. The first
 // look does not wait.
 func (f *File) settle() stamp {
-	now := stampOf(f.spec.Path)
-	for began := time.Now(); f.watcher != nil && f.seen != (stamp{}) && now.changed(f.seen) && time.Since(began) < maxDebounce; {
+	current := stampOf(f.spec.Path)
+	for began := time.Now(); f.watcher != nil && f.seen != (stamp{}) && current.changed(f.seen) && time.Since(began) < maxDebounce; {
 		select {
 		case <-time.After(f.options.debounce):
 		case <-f.stop:
 			return f.seen
 		}
 		later := stampOf(f.spec.Path)
-		if !later.differs(now) {
+		if !later.differs(current) {
 			break
 		}
-		now = later
+		current = later
 	}
-	return now
+	return current
 }
 
 // held returns why the version on disk does not serve.

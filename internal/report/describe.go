@@ -220,11 +220,11 @@ func PrintMode(w io.Writer, c *config.Config) {
 	if c.Policy.Mode != "monitor" {
 		return
 	}
-	said := []string{"monitor: no listed sender is turned away", "every list only logs"}
+	lines := []string{"monitor: no listed sender is turned away", "every list only logs"}
 	if c.OnlyDNS() {
-		said = []string{`monitor: over DNS no sender is listed`, `"spamgate lists status" counts the hits`}
+		lines = []string{`monitor: over DNS no sender is listed`, `"spamgate lists status" counts the hits`}
 	}
-	term.PrintParts(w, "mode", said)
+	term.PrintParts(w, "mode", lines)
 }
 
 // PrintLists prints the lists and the filter.
@@ -296,8 +296,8 @@ func describeFPR(stats blocklist.SetStats) string {
 func describeLeftOut(l blocklist.ListStats) []string {
 	var parts []string
 	for _, p := range []struct {
-		n         int
-		one, many string
+		n          int
+		item, many string
 	}{
 		{l.Invalid, "invalid line", "invalid lines"},
 		{l.Unsupported, "unsupported line", "unsupported lines"},
@@ -305,7 +305,7 @@ func describeLeftOut(l blocklist.ListStats) []string {
 		{l.Disallowed, "disallowed entry", "disallowed entries"},
 	} {
 		if p.n > 0 {
-			parts = append(parts, text.Count(p.n, p.one, p.many))
+			parts = append(parts, text.Count(p.n, p.item, p.many))
 		}
 	}
 	return parts
@@ -330,19 +330,19 @@ func describeFormat(l blocklist.ListStats) string {
 }
 
 func describeAction(l blocklist.ListStats) string {
-	said := l.Action.String()
+	text := l.Action.String()
 	switch {
 	case l.ProvenBy != 0:
-		said = "allow if proven by " + strings.ReplaceAll(l.ProvenBy.String(), ",", " or ")
+		text = "allow if proven by " + strings.ReplaceAll(l.ProvenBy.String(), ",", " or ")
 	case l.Type == blocklist.Allow:
-		said = "allow"
+		text = "allow"
 	case l.HeaderAction != verdict.Accept && l.HeaderAction != l.Action:
-		said = fmt.Sprintf("%s, in headers %s", l.Action, l.HeaderAction)
+		text = fmt.Sprintf("%s, in headers %s", l.Action, l.HeaderAction)
 	}
 	if l.PerRecipient {
-		said += ", by recipient"
+		text += ", by recipient"
 	}
-	return said
+	return text
 }
 
 // describeEntries counts a list's entries and the lines that were left out.

@@ -82,22 +82,22 @@ func FleetLists(f *admin.Fleet) []FleetList {
 	all := make([]FleetList, len(f.Lists))
 	for i, l := range f.Lists {
 		top := newest[l.Name]
-		one := FleetList{Name: l.Name, Sequence: top.Sequence, SHA256: top.SHA256, Here: cmp.Or(differs(l, top), "equal")}
+		fleetList := FleetList{Name: l.Name, Sequence: top.Sequence, SHA256: top.SHA256, Here: cmp.Or(differs(l, top), "equal")}
 		var fetchers []string
 		for _, p := range f.Members {
-			at := slices.IndexFunc(p.Lists, func(on fleet.ListStatus) bool { return on.Name == l.Name })
-			if at < 0 {
+			pos := slices.IndexFunc(p.Lists, func(on fleet.ListStatus) bool { return on.Name == l.Name })
+			if pos < 0 {
 				continue
 			}
-			if p.Lists[at].Fetches {
+			if p.Lists[pos].Fetches {
 				fetchers = append(fetchers, p.Name)
 			}
-			if differs(p.Lists[at], top) != "" {
-				one.Behind = append(one.Behind, p.Name)
+			if differs(p.Lists[pos], top) != "" {
+				fleetList.Behind = append(fleetList.Behind, p.Name)
 			}
 		}
-		one.FetchedBy = cmp.Or(strings.Join(fetchers, ", "), "-")
-		all[i] = one
+		fleetList.FetchedBy = cmp.Or(strings.Join(fetchers, ", "), "-")
+		all[i] = fleetList
 	}
 	return all
 }

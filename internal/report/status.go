@@ -31,11 +31,11 @@ func Status(c *config.Config, stats blocklist.SetStats) admin.Status {
 		},
 	}
 	for _, l := range stats.Lists {
-		one := listStatus(l)
+		list := listStatus(l)
 		if i := setup.ListIndex(c, l.Name); i >= 0 {
-			one.Path, one.Managed, one.Default = c.Lists[i].Path, c.Lists[i].Managed, c.Lists[i].Default
+			list.Path, list.Managed, list.Default = c.Lists[i].Path, c.Lists[i].Managed, c.Lists[i].Default
 		}
-		status.Lists = append(status.Lists, one)
+		status.Lists = append(status.Lists, list)
 	}
 	return status
 }
@@ -101,11 +101,11 @@ func Pinned(p *blocklist.Pin) *admin.Pinned {
 // AddDNS adds the state of the lists in DNS, as their client describes it.
 func AddDNS(s *admin.Status, all []dnslist.Status) {
 	for i := range s.Lists {
-		at := slices.IndexFunc(all, func(d dnslist.Status) bool { return d.Name == s.Lists[i].Name })
-		if s.Lists[i].DNS == nil || at < 0 {
+		pos := slices.IndexFunc(all, func(d dnslist.Status) bool { return d.Name == s.Lists[i].Name })
+		if s.Lists[i].DNS == nil || pos < 0 {
 			continue
 		}
-		d := all[at]
+		d := all[pos]
 		unknown := map[string]uint64{}
 		for cause, n := range d.Counts.Unknown {
 			unknown[string(cause)] = n
@@ -132,11 +132,11 @@ func TimeOrNil(t time.Time) *time.Time {
 func AddFetched(c *config.Config, s *admin.Status) {
 	for i := range s.Lists {
 		l := &s.Lists[i]
-		at := setup.ListIndex(c, l.Name)
-		if at < 0 || c.Lists[at].URL == "" {
+		pos := setup.ListIndex(c, l.Name)
+		if pos < 0 || c.Lists[pos].URL == "" {
 			continue
 		}
-		good, replaced := fetch.LastGood(setup.FetchSource(c.Lists[at]))
+		good, replaced := fetch.LastGood(setup.FetchSource(c.Lists[pos]))
 		if good.IsZero() && !replaced {
 			continue
 		}

@@ -142,11 +142,11 @@ func (r *Resolver) askAll(ctx context.Context, name string, kind uint16) (m *dns
 	first := r.first.Load()
 	tries := max(2, len(servers))
 	for i := range tries {
-		at := (first + uint32(i)) % uint32(len(servers))
-		m, cause = r.askOne(ctx, servers[at], name, kind, tries-i)
+		position := (first + uint32(i)) % uint32(len(servers))
+		m, cause = r.askOne(ctx, servers[position], name, kind, tries-i)
 		if cause == "" {
 			if i > 0 {
-				r.first.CompareAndSwap(first, at)
+				r.first.CompareAndSwap(first, position)
 			}
 			return m, ""
 		}

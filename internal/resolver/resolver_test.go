@@ -80,8 +80,8 @@ func TestResolvConf(t *testing.T) {
 				t.Fatal(err)
 			}
 			changes++
-			at := time.Unix(1e9+int64(changes), 0)
-			os.Chtimes(file, at, at)
+			instant := time.Unix(1e9+int64(changes), 0)
+			os.Chtimes(file, instant, instant)
 		}
 		want := func(want ...string) {
 			t.Helper()

@@ -49,8 +49,8 @@ func newHashes(ctx context.Context, seg *segment.Segment) (*hashes, error) {
 
 // isAddress reports whether an entry is of one address.
 func isAddress(key []byte) bool {
-	at := bytes.LastIndexByte(key, '@')
-	return at > 0 && at < len(key)-1
+	pos := bytes.LastIndexByte(key, '@')
+	return pos > 0 && pos < len(key)-1
 }
 
 // item returns the item of an entry.

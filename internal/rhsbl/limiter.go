@@ -50,7 +50,7 @@ func (l *limiter) take(client netip.Addr, rate int) limited {
 }
 
 // allow reports whether the client's network may have another answer.
-func (l *limiter) allow(client netip.Addr, rate int, now int64) bool {
+func (l *limiter) allow(client netip.Addr, rate int, current int64) bool {
 	bits := 24
 	if client.Is6() {
 		bits = 48
@@ -59,8 +59,8 @@ func (l *limiter) allow(client netip.Addr, rate int, now int64) bool {
 	slot := &l.slots[maphash.Comparable(l.seed, network.Addr())%uint64(len(l.slots))]
 	for {
 		old := slot.Load()
-		next := max(old, now) + int64(time.Second)/int64(rate)
-		if next-now > int64(time.Second) {
+		next := max(old, current) + int64(time.Second)/int64(rate)
+		if next-current > int64(time.Second) {
 			return false
 		}
 		if slot.CompareAndSwap(old, next) {

@@ -13,16 +13,16 @@ import (
 func TestLimiter(t *testing.T) {
 	var l limiter
 	l.init()
-	burst := func(client string, now time.Duration) (n int) {
-		for l.allow(netip.MustParseAddr(client), 10, int64(now)) {
+	burst := func(client string, elapsed time.Duration) (n int) {
+		for l.allow(netip.MustParseAddr(client), 10, int64(elapsed)) {
 			n++
 		}
 		return n
 	}
 	for _, tt := range []struct {
-		client string
-		now    time.Duration
-		want   int
+		client  string
+		elapsed time.Duration
+		want    int
 	}{
 		{"192.0.2.1", time.Hour, 10},
 		{"192.0.2.200", time.Hour, 0},
@@ -34,8 +34,8 @@ func TestLimiter(t *testing.T) {
 		{"192.0.2.1", time.Hour + 500*time.Millisecond, 5},
 		{"192.0.2.1", 2 * time.Hour, 10},
 	} {
-		if got := burst(tt.client, tt.now); got != tt.want {
-			t.Errorf("%s after %v: %d, want %d", tt.client, tt.now, got, tt.want)
+		if got := burst(tt.client, tt.elapsed); got != tt.want {
+			t.Errorf("%s after %v: %d, want %d", tt.client, tt.elapsed, got, tt.want)
 		}
 	}
 }

@@ -47,10 +47,10 @@ func (p *parents) mayContain(hash uint64) bool { return p.filter.MayContain(hash
 // parentOf returns the name above an entry's domain, or with own the domain itself. It is
 // nil if there is none, or if the entry is not of a domain.
 func parentOf(entry []byte, own bool) []byte {
-	switch at := bytes.LastIndexByte(entry, '@'); {
-	case at > 0:
+	switch pos := bytes.LastIndexByte(entry, '@'); {
+	case pos > 0:
 		return nil // an address or a local part
-	case at == 0:
+	case pos == 0:
 		if entry = entry[1:]; bytes.HasPrefix(entry, []byte("[")) {
 			return nil
 		}

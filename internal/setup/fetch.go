@@ -154,14 +154,14 @@ func FetchAll(ctx context.Context, sources []fetch.Source, log *slog.Logger, w i
 
 // fetchBar shows the progress of several fetches.
 type fetchBar struct {
-	mu   sync.Mutex
-	bar  term.Progress
-	of   int                // fetches
-	part map[string]float64 // of each that has begun, from 0 to 1
+	mu    sync.Mutex
+	bar   term.Progress
+	total int                // fetches
+	part  map[string]float64 // of each that has begun, from 0 to 1
 }
 
 func newFetchBar(w io.Writer, fetches int) *fetchBar {
-	return &fetchBar{bar: term.NewProgress(w), of: fetches, part: map[string]float64{}}
+	return &fetchBar{bar: term.NewProgress(w), total: fetches, part: map[string]float64{}}
 }
 
 // show implements fetch.Options.Progress. If the size of a list is not known, its part
@@ -179,7 +179,7 @@ func (b *fetchBar) show(name string, done, total int64) {
 	for _, part := range b.part {
 		sum += part
 	}
-	b.bar.Show(sum/float64(b.of), fmt.Sprintf("%s, %s", name, term.ByteSize(done)))
+	b.bar.Show(sum/float64(b.total), fmt.Sprintf("%s, %s", name, term.ByteSize(done)))
 }
 
 // clear removes the bar so that a line can be printed.

@@ -11,7 +11,7 @@ import (
 // TestFetchBar wants a bar that moves on, and says of what.
 func TestFetchBar(t *testing.T) {
 	var out bytes.Buffer
-	b := &fetchBar{bar: term.NewLine(&out, 80), of: 2, part: map[string]float64{}}
+	b := &fetchBar{bar: term.NewLine(&out, 80), total: 2, part: map[string]float64{}}
 	b.show("ads", 1<<20, 2<<20)
 	b.show("other", 4<<20, -1)
 	if sum := b.part["ads"] + b.part["other"]; sum != 1 {

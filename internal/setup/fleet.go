@@ -53,11 +53,11 @@ func FleetLists(c *config.Config) (lists []fleet.List) {
 		if !l.Fleet {
 			continue
 		}
-		one := fleet.List{Name: l.Name, Kind: fleet.Managed, Path: l.Copy, MaxBytes: cmp.Or(l.MaxBytes, store.DefaultMaxBytes)}
+		list := fleet.List{Name: l.Name, Kind: fleet.Managed, Path: l.Copy, MaxBytes: cmp.Or(l.MaxBytes, store.DefaultMaxBytes)}
 		if l.URL != "" {
-			one.Kind, one.MaxBytes = fleet.Fetched, cmp.Or(l.MaxBytes, maxFetched)
+			list.Kind, list.MaxBytes = fleet.Fetched, cmp.Or(l.MaxBytes, maxFetched)
 		}
-		lists = append(lists, one)
+		lists = append(lists, list)
 	}
 	return lists
 }
@@ -93,9 +93,9 @@ func exists(c *config.Config, name string) (bool, error) {
 
 // FleetAccept returns a function that accepts a content of a list before it is in its place.
 // Now returns the configuration of the moment.
-func FleetAccept(now func() *config.Config, s *store.Store) func(list string, sum [sha256.Size]byte) error {
+func FleetAccept(current func() *config.Config, s *store.Store) func(list string, sum [sha256.Size]byte) error {
 	return func(list string, sum [sha256.Size]byte) error {
-		c := now()
+		c := current()
 		i := ListIndex(c, list)
 		if i < 0 {
 			return fmt.Errorf("list %s: %w", list, fleet.ErrNotShared)

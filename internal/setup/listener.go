@@ -87,10 +87,10 @@ func OpenCertificates(l config.Listener, log *slog.Logger) (*certs.Reloader, err
 }
 
 // OpenCertificateFiles opens the certificates of what errors call by that name.
-func OpenCertificateFiles(of string, cert, key config.Files, log *slog.Logger) (*certs.Reloader, error) {
+func OpenCertificateFiles(name string, cert, key config.Files, log *slog.Logger) (*certs.Reloader, error) {
 	all, err := certs.Open(certificateFiles(cert, key), certs.Options{Logger: log})
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", of, err)
+		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	return all, nil
 }

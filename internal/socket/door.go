@@ -47,8 +47,8 @@ func ResolveConsole(c *config.Config, in *Inherited) (DoorAddr, error) {
 }
 
 // ResolveTCP resolves a TCP address, of a key in the configuration. It opens nothing.
-func ResolveTCP(c *config.Config, of, addr string, in *Inherited) (DoorAddr, error) {
-	a := DoorAddr{Of: of}
+func ResolveTCP(c *config.Config, name, addr string, in *Inherited) (DoorAddr, error) {
+	a := DoorAddr{Of: name}
 	err := a.resolveTCP(c, addr, in)
 	return a, err
 }

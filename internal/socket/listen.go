@@ -54,24 +54,24 @@ func BindAddrs(c *config.Config, i int, in *Inherited) ([]BindAddr, error) {
 }
 
 // systemdSockets returns the sockets that systemd has passed. None is an error.
-func systemdSockets(c *config.Config, of string, in *Inherited) ([]BindAddr, error) {
+func systemdSockets(c *config.Config, name string, in *Inherited) ([]BindAddr, error) {
 	listeners := in.systemd()
 	if len(listeners) == 0 {
 		var err error
 		if listeners, err = activation.Listeners(); err != nil {
-			return nil, c.Fault(of, fmt.Sprintf("%q: %v", config.Systemd, err), "start the gate through its socket unit, or set addr to host:port")
+			return nil, c.Fault(name, fmt.Sprintf("%q: %v", config.Systemd, err), "start the gate through its socket unit, or set addr to host:port")
 		}
 	}
 	var found []BindAddr
 	for _, l := range listeners {
 		tcp, ok := l.(*net.TCPListener)
 		if !ok {
-			return nil, c.Fault(of, fmt.Sprintf("%q: systemd passed a socket that is not TCP", config.Systemd), "set ListenStream= in the socket unit to a port or to host:port")
+			return nil, c.Fault(name, fmt.Sprintf("%q: systemd passed a socket that is not TCP", config.Systemd), "set ListenStream= in the socket unit to a port or to host:port")
 		}
-		found = append(found, BindAddr{Addr: tcp.Addr().(*net.TCPAddr), Key: config.Systemd, Of: of, open: l})
+		found = append(found, BindAddr{Addr: tcp.Addr().(*net.TCPAddr), Key: config.Systemd, Of: name, open: l})
 	}
 	if len(found) == 0 {
-		return nil, c.Fault(of, fmt.Sprintf("%q: systemd passed no socket", config.Systemd), "start the gate through its socket unit, or set addr to host:port")
+		return nil, c.Fault(name, fmt.Sprintf("%q: systemd passed no socket", config.Systemd), "start the gate through its socket unit, or set addr to host:port")
 	}
 	return found, nil
 }

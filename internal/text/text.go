@@ -39,9 +39,9 @@ func Number[T int | int64 | uint64](n T) string {
 }
 
 // Count returns n with its noun: "1 entry", "1,200 entries".
-func Count[T int | int64 | uint64](n T, one, many string) string {
+func Count[T int | int64 | uint64](n T, item, many string) string {
 	if n == 1 {
-		return "1 " + one
+		return "1 " + item
 	}
 	return Number(n) + " " + many
 }

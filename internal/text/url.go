@@ -65,8 +65,8 @@ var urlInText = regexp.MustCompile(`(?i)https?://[^\s"'<>` + "`" + `]+`)
 // HideSecrets returns a text with [ShownURL] of each web URL in it.
 func HideSecrets(s string) string {
 	return urlInText.ReplaceAllStringFunc(s, func(found string) string {
-		at := len(strings.TrimRight(found, ".,;:)")) // of the sentence around the URL
-		shown, after := ShownURL(found[:at]), found[at:]
+		pos := len(strings.TrimRight(found, ".,;:)")) // of the sentence around the URL
+		shown, after := ShownURL(found[:pos]), found[pos:]
 		if strings.HasSuffix(shown, hidden) {
 			after = strings.TrimPrefix(after, hidden) // it was hidden before
 		}

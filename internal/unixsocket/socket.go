@@ -106,8 +106,8 @@ func (l *Listener) Share() { l.shared.Store(true) }
 
 // SetMode changes the permission bits of the file.
 func (l *Listener) SetMode(mode fs.FileMode) error {
-	now, err := os.Lstat(l.path)
-	if err != nil || !os.SameFile(now, l.info) || now.Mode().Perm() == mode.Perm() {
+	info, err := os.Lstat(l.path)
+	if err != nil || !os.SameFile(info, l.info) || info.Mode().Perm() == mode.Perm() {
 		return err
 	}
 	return os.Chmod(l.path, mode.Perm())
@@ -168,8 +168,8 @@ func (l *Listener) Path() string { return l.path }
 
 // InPlace reports whether the path still leads to this socket.
 func (l *Listener) InPlace() bool {
-	now, err := os.Lstat(l.path)
-	return err == nil && os.SameFile(now, l.info)
+	info, err := os.Lstat(l.path)
+	return err == nil && os.SameFile(info, l.info)
 }
 
 // Close removes the socket, if the path still leads to it, and closes it. It removes it once

@@ -27,8 +27,8 @@ func newConnections(most int) *connections {
 // connection is one that is open.
 type connection struct {
 	net.Conn
-	of     *connections
-	number uint64 // in the order in which they came
+	connections *connections
+	number      uint64 // in the order in which they came
 
 	// Guarded by of.mu: the requests that are answered, and the holds of Hold.
 	busy, held int
@@ -36,32 +36,32 @@ type connection struct {
 
 // Close closes the connection.
 func (c *connection) Close() error {
-	c.of.mu.Lock()
-	c.of.remove(c)
-	c.of.mu.Unlock()
+	c.connections.mu.Lock()
+	c.connections.remove(c)
+	c.connections.mu.Unlock()
 	return c.Conn.Close()
 }
 
 // answers counts n more requests that are answered, or fewer. The caller has the lock.
 func (c *connection) answers(n int) {
 	c.busy += n
-	if c.of.open[c] {
-		c.of.requests += n
+	if c.connections.open[c] {
+		c.connections.requests += n
 	}
 }
 
 // remove counts a connection no more, nor its requests, which end by themselves. The caller has
 // the lock.
-func (c *connections) remove(one *connection) {
-	if c.open[one] {
-		delete(c.open, one)
-		c.requests -= one.busy
+func (c *connections) remove(connection *connection) {
+	if c.open[connection] {
+		delete(c.open, connection)
+		c.requests -= connection.busy
 	}
 }
 
 type listener struct {
 	net.Listener
-	of *connections
+	connections *connections
 }
 
 // Accept waits for a connection.
@@ -70,25 +70,25 @@ func (l *listener) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return l.of.add(conn), nil
+	return l.connections.add(conn), nil
 }
 
 // add adds a connection. If there are too many, it closes one.
 func (c *connections) add(conn net.Conn) *connection {
 	c.mu.Lock()
 	c.last++
-	one := &connection{Conn: conn, of: c, number: c.last}
-	c.open[one] = true
+	single := &connection{Conn: conn, connections: c, number: c.last}
+	c.open[single] = true
 	var surplus *connection
 	if len(c.open) > c.most {
-		surplus = c.surplus(one)
+		surplus = c.surplus(single)
 		c.remove(surplus)
 	}
 	c.mu.Unlock()
 	if surplus != nil {
 		_ = surplus.Conn.Close() // who has it is told by that
 	}
-	return one
+	return single
 }
 
 // surplus returns which connection gives way to a new one: the new one if all others are held. A
@@ -150,17 +150,17 @@ func Idle(r *http.Request) (again func()) {
 func busy(r *http.Request) (done func()) {
 	return count(r, func(c *connection, n int) {
 		c.answers(n)
-		if n < 0 || c.of.requests <= c.of.most {
+		if n < 0 || c.connections.requests <= c.connections.most {
 			return
 		}
 		var surplus *connection
-		for o := range c.of.open {
+		for o := range c.connections.open {
 			if o != c && o.busy > 0 && o.held == 0 {
 				surplus = older(surplus, o)
 			}
 		}
 		if surplus != nil {
-			c.of.remove(surplus)
+			c.connections.remove(surplus)
 			_ = surplus.Conn.Close()
 		}
 	})
@@ -173,8 +173,8 @@ func count(r *http.Request, add func(c *connection, n int)) (undo func()) {
 		return func() {}
 	}
 	locked := func(n int) {
-		conn.of.mu.Lock()
-		defer conn.of.mu.Unlock()
+		conn.connections.mu.Lock()
+		defer conn.connections.mu.Unlock()
 		add(conn, n)
 	}
 	locked(1)

@@ -121,11 +121,11 @@ func (l *secured) Accept() (net.Conn, error) {
 
 // certificate returns the certificate for a client.
 func (s *Server) certificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
-	now := s.Certs.Load()
-	if now == nil {
+	reloader := s.Certs.Load()
+	if reloader == nil {
 		return nil, errors.New("there is no certificate any more")
 	}
-	return now.GetCertificate(hello)
+	return reloader.GetCertificate(hello)
 }
 
 // Retire stops accepting clients, which a successor serves from now on, ends answers that go on

@@ -52,7 +52,7 @@ type stream struct {
 type reader struct {
 	stream  *stream
 	name    string
-	of      string // the stream's name
+	subject string // the stream's name
 	gate    string
 	deliver string
 	open    bool // the answer to who has made it has arrived
@@ -106,15 +106,15 @@ func (b *broker) after(gate string, d time.Duration, do func()) {
 type arrival struct {
 	*line
 	*post
-	kind string
-	at   time.Time
+	kind    string
+	instant time.Time
 }
 
 // arrived handles what a gate has published, in an order that does not depend on which of the
 // gate's goroutines was faster.
 func (b *broker) arrived(l *line, p *post) {
 	now := time.Now()
-	atOnce := func(a arrival) bool { return a.at.Equal(now) }
+	atOnce := func(a arrival) bool { return a.instant.Equal(now) }
 	first := !slices.ContainsFunc(b.arrivals, atOnce)
 	b.arrivals = append(b.arrivals, arrival{l, p, kindOf(p), now})
 	if !first {
@@ -141,8 +141,8 @@ func (b *broker) handle(l *line, p *post, kind string) {
 	f := b.fault(l.gate, kind)
 	late := b.delay(l.gate, kind) + f.before
 	if isWrite(p.subject) { // a stream gets what one client writes in this order
-		at := later(time.Now().Add(late), l.wrote.Add(time.Microsecond))
-		l.wrote, late = at, time.Until(at)
+		instant := later(time.Now().Add(late), l.wrote.Add(time.Microsecond))
+		l.wrote, late = instant, time.Until(instant)
 	}
 	if f.lost {
 		return
@@ -275,7 +275,7 @@ func (b *broker) do(l *line, p *post, f fault) *answer {
 func (b *broker) stream(name string) *stream {
 	s := b.streams[name]
 	if s != nil && s.age > 0 {
-		s.posts = slices.DeleteFunc(s.posts, func(p *post) bool { return time.Since(p.at) > s.age })
+		s.posts = slices.DeleteFunc(s.posts, func(p *post) bool { return time.Since(p.instant) > s.age })
 	}
 	return s
 }
@@ -349,7 +349,7 @@ func (b *broker) write(l *line, name string, s *stream, p *post) []byte {
 		}
 	}
 	s.last++
-	p = &post{subject: p.subject, header: withoutControl(p.header), data: p.data, sequence: s.last, at: time.Now()}
+	p = &post{subject: p.subject, header: withoutControl(p.header), data: p.data, sequence: s.last, instant: time.Now()}
 	s.posts, s.past = append(s.posts, p), append(s.past, p)
 	if name == "KV_spamgate-lists" || name == "KV_spamgate-state" {
 		b.wrote(l.gate, kindOf(p), p.data)
@@ -388,7 +388,7 @@ func (s *stream) direct(name, subject string, older int) *answer {
 	if p == nil {
 		return &answer{header: []byte("NATS/1.0 404 Message Not Found\r\n\r\n")}
 	}
-	header := fmt.Appendf(nil, "NATS/1.0\r\nNats-Stream: %s\r\nNats-Subject: %s\r\nNats-Sequence: %d\r\nNats-Time-Stamp: %s\r\n", name, p.subject, p.sequence, p.at.UTC().Format(time.RFC3339Nano))
+	header := fmt.Appendf(nil, "NATS/1.0\r\nNats-Stream: %s\r\nNats-Subject: %s\r\nNats-Sequence: %d\r\nNats-Time-Stamp: %s\r\n", name, p.subject, p.sequence, p.instant.UTC().Format(time.RFC3339Nano))
 	if op, ok := headerOf(p.header, "KV-Operation"); ok {
 		header = fmt.Appendf(header, "KV-Operation: %s\r\n", op)
 	}
@@ -417,7 +417,7 @@ func (s *stream) purge(question []byte) *answer {
 }
 
 // read makes a consumer.
-func (b *broker) read(l *line, s *stream, of, name string, question []byte) *answer {
+func (b *broker) read(l *line, s *stream, subject, name string, question []byte) *answer {
 	var q struct {
 		Config struct {
 			Deliver string        `json:"deliver_subject"`
@@ -432,7 +432,7 @@ func (b *broker) read(l *line, s *stream, of, name string, question []byte) *ans
 		Config json.RawMessage `json:"config"`
 	}
 	_, _ = json.Unmarshal(question, &q), json.Unmarshal(question, &config)
-	r := &reader{stream: s, of: of, name: name, gate: l.gate, deliver: q.Config.Deliver, filters: q.Config.Filters, beat: q.Config.Beat, next: s.last + 1}
+	r := &reader{stream: s, subject: subject, name: name, gate: l.gate, deliver: q.Config.Deliver, filters: q.Config.Filters, beat: q.Config.Beat, next: s.last + 1}
 	if q.Config.Filter != "" {
 		r.filters = append(r.filters, q.Config.Filter)
 	}
@@ -446,7 +446,7 @@ func (b *broker) read(l *line, s *stream, of, name string, question []byte) *ans
 	}
 	s.readers = append(s.readers, r)
 	b.beat(r)
-	text, _ := json.Marshal(map[string]any{"stream_name": of, "name": name, "config": config.Config, "created": time.Now(), "num_pending": len(r.first), "push_bound": true})
+	text, _ := json.Marshal(map[string]any{"stream_name": subject, "name": name, "config": config.Config, "created": time.Now(), "num_pending": len(r.first), "push_bound": true})
 	return &answer{data: text, then: func() { // the library holds a lock of the watch until then
 		r.open = true
 		b.pump(r)
@@ -484,8 +484,8 @@ func (b *broker) pump(r *reader) {
 	r.next = r.stream.last + 1
 	for i, p := range r.first {
 		r.number++
-		f := b.fault(r.gate, "watch "+r.of)
-		reply := fmt.Sprintf("$JS.ACK.%s.%s.1.%d.%d.%d.%d", r.of, r.name, p.sequence, r.number, p.at.UnixNano(), len(r.first)-i-1)
+		f := b.fault(r.gate, "watch "+r.subject)
+		reply := fmt.Sprintf("$JS.ACK.%s.%s.1.%d.%d.%d.%d", r.subject, r.name, p.sequence, r.number, p.instant.UnixNano(), len(r.first)-i-1)
 		for range f.times() {
 			b.deliver(r, &post{subject: p.subject, reply: reply, header: p.header, data: p.data}, f.before)
 		}
@@ -508,13 +508,13 @@ func (b *broker) listeners(subject string) (all []*topic) {
 // deliver sends a message to the subject of a consumer.
 func (b *broker) deliver(r *reader, p *post, late time.Duration) {
 	for _, t := range b.listeners(r.deliver) {
-		t.send(t.text(p), "watch "+r.of, late, nil)
+		t.send(t.text(p), "watch "+r.subject, late, nil)
 	}
 }
 
 // beat shows now and then that a consumer is there, until nobody listens any more.
 func (b *broker) beat(r *reader) {
-	b.after(r.gate, r.beat+b.delay(r.gate, "beat", r.of), func() {
+	b.after(r.gate, r.beat+b.delay(r.gate, "beat", r.subject), func() {
 		if !slices.Contains(r.stream.readers, r) {
 			return
 		}

@@ -48,7 +48,7 @@ type post struct {
 	subject, reply string
 	header, data   []byte // the header with its first and last line
 	sequence       uint64
-	at             time.Time
+	instant        time.Time
 }
 
 // door is where a process of a gate connects to the broker.
@@ -117,9 +117,9 @@ func (l *line) Write(p []byte) (int, error) {
 
 // An operation is something that a gate wants of the broker.
 type operation struct {
-	at   time.Time
-	kind string
-	do   func()
+	instant time.Time
+	kind    string
+	do      func()
 }
 
 // parse returns the first operation in a text, and how long it is; 0: it is not complete.
@@ -128,7 +128,7 @@ func (l *line) parse(text []byte) (o operation, n int) {
 	if end < 0 {
 		return o, 0
 	}
-	o.at, o.do = time.Now(), func() {} // CONNECT, PONG
+	o.instant, o.do = time.Now(), func() {} // CONNECT, PONG
 	n = end + 2
 	words := strings.Fields(string(text[:end]))
 	switch last := words[len(words)-1]; strings.ToUpper(words[0]) {
@@ -191,15 +191,15 @@ func (t *topic) text(p *post) []byte {
 // send lets a text arrive at the gate after a while, and after what was sent before. Then, if not
 // nil, is called when it has arrived.
 func (l *line) send(text []byte, kind string, late time.Duration, then func()) {
-	at := later(time.Now().Add(late+l.b.delay(l.gate, "to", kind)), l.sent.Add(time.Microsecond))
-	l.sent = at
+	instant := later(time.Now().Add(late+l.b.delay(l.gate, "to", kind)), l.sent.Add(time.Microsecond))
+	l.sent = instant
 	arrive := func() {
 		l.push(text)
 		if then != nil {
 			then()
 		}
 	}
-	l.b.after(l.gate, time.Until(at), func() {
+	l.b.after(l.gate, time.Until(instant), func() {
 		if l.b.cutOff[l.gate] != 0 {
 			l.unread = append(l.unread, arrive)
 			return
@@ -212,7 +212,7 @@ func (l *line) send(text []byte, kind string, late time.Duration, then func()) {
 // it has closed the connection meanwhile, as with TCP.
 func (l *line) heal() {
 	slices.SortStableFunc(l.unsent, func(x, y operation) int { // those of one instant, by its goroutines
-		return cmp.Or(x.at.Compare(y.at), strings.Compare(x.kind, y.kind))
+		return cmp.Or(x.instant.Compare(y.instant), strings.Compare(x.kind, y.kind))
 	})
 	all := l.unread
 	for _, o := range l.unsent {

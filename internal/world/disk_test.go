@@ -36,7 +36,7 @@ type disk struct {
 
 	// What happens at the call number at, counted from the last arm; 0: nothing. With reading, those
 	// that open a file count, and no others.
-	at      int
+	pos     int
 	reading bool
 	happens func(what string) error
 	calls   int
@@ -79,14 +79,14 @@ func newDisk(root string) *disk {
 func (d *disk) close() { atomicfile.Hook = nil }
 
 // arm lets something happen at a call: the next one is number 1.
-func (d *disk) arm(at int, happens func(what string) error) {
-	d.calls, d.at, d.happens, d.reading = 0, at, happens, false
+func (d *disk) arm(pos int, happens func(what string) error) {
+	d.calls, d.pos, d.happens, d.reading = 0, pos, happens, false
 }
 
 // disarm ends what arm began, and reports whether it has happened.
 func (d *disk) disarm() (happened bool) {
-	happened = d.at > 0 && d.calls >= d.at
-	d.at, d.full = 0, false
+	happened = d.pos > 0 && d.calls >= d.pos
+	d.pos, d.full = 0, false
 	return happened
 }
 
@@ -123,7 +123,7 @@ func (d *disk) call(c atomicfile.Call) error {
 	case "open": // for reading, or to make a file
 		if exists(c.Paths[0]) {
 			if d.reading && backgroundOf() == "" {
-				if d.calls++; d.calls == d.at {
+				if d.calls++; d.calls == d.pos {
 					_ = d.happens(d.describe(c))
 				}
 			}
@@ -159,7 +159,7 @@ func (d *disk) step(c atomicfile.Call) error {
 	if !d.reading {
 		d.calls++
 	}
-	if d.calls == d.at && !d.reading {
+	if d.calls == d.pos && !d.reading {
 		if err := d.happens(d.describe(c)); err != nil {
 			if len(c.Data) > 1 && !d.crashed { // half of it
 				_, _ = c.File.Write(c.Data[:len(c.Data)/2])
@@ -361,10 +361,10 @@ func (d *disk) restart(r *rand.Rand) {
 		return true
 	})
 	var files []*inode
-	now := map[*inode][]byte{}
+	current := map[*inode][]byte{}
 	walk(d.top, false, "", func(path string, n *inode) {
 		if n.names == nil {
-			now[n] = read(filepath.Join(d.root, path))
+			current[n] = read(filepath.Join(d.root, path))
 		}
 	})
 	left := map[string]*inode{}
@@ -377,7 +377,7 @@ func (d *disk) restart(r *rand.Rand) {
 	slices.SortFunc(files, func(a, b *inode) int { return cmp.Compare(a.number, b.number) })
 	content := map[*inode][]byte{}
 	for _, n := range files {
-		whole, ok := now[n]
+		whole, ok := current[n]
 		if !ok {
 			whole = n.last
 		}
@@ -393,7 +393,7 @@ func (d *disk) restart(r *rand.Rand) {
 			check(os.WriteFile(filepath.Join(d.root, path), content[n], 0o600))
 		}
 	}
-	d.crashed, d.at, d.full = false, 0, false
+	d.crashed, d.pos, d.full = false, 0, false
 	d.load()
 }
 

@@ -46,7 +46,7 @@ func newEditWorld(w *world, c *config.Config, now time.Time) *editWorld {
 	s.stores.PollInterval, s.stores.Probes, s.stores.Logger = 100*365*24*time.Hour, -1, slog.New(slog.DiscardHandler)
 	s.command = managed.New(get, nil)
 	for _, name := range []string{"a", "b"} {
-		s.lists = append(s.lists, &managedModel{name: name, path: filepath.Join(c.State.Dir, managed.Dir, name+".txt"), now: entries{}, may: []entries{{}}})
+		s.lists = append(s.lists, &managedModel{name: name, path: filepath.Join(c.State.Dir, managed.Dir, name+".txt"), current: entries{}, may: []entries{{}}})
 	}
 	return s
 }
@@ -219,15 +219,15 @@ func (d *doing) found() error {
 		return nil
 	}
 	has, err := d.list.read()
-	if err != nil || maps.Equal(has, d.list.now) {
+	if err != nil || maps.Equal(has, d.list.current) {
 		return err
 	}
-	before, want := d.list.now, maps.Clone(d.list.now)
+	before, want := d.list.current, maps.Clone(d.list.current)
 	d.after(want)
 	if !maps.Equal(has, want) {
 		return fmt.Errorf("list %s has %v in the middle of an edit of %v that makes it %v", d.list.name, has, before, want)
 	}
-	d.before, d.want, d.list.now, d.list.may, d.list.live = before, want, has, append(d.list.may, has), false
+	d.before, d.want, d.list.current, d.list.may, d.list.live = before, want, has, append(d.list.may, has), false
 	return nil
 }
 
@@ -243,7 +243,7 @@ func (s *editWorld) make(l *managedModel, editor *managed.Editor, after func(ent
 	acknowledged := err == nil && !s.disk.isCrashed()
 	alone := d.want == nil // nobody has changed the list since
 	if alone {
-		d.before, d.want = l.now, maps.Clone(l.now)
+		d.before, d.want = l.current, maps.Clone(l.current)
 		after(d.want)
 		if err := l.edited(d.want, acknowledged); err != nil {
 			return err
@@ -357,13 +357,13 @@ func (s *editWorld) undo(editor *managed.Editor, m *editMove) error {
 	}
 	var can, sure []*changeModel
 	for _, part := range parts {
-		if !part.undone && c.list.now[part.entry] == part.after {
+		if !part.undone && c.list.current[part.entry] == part.after {
 			if can = append(can, part); !part.perhaps {
 				sure = append(sure, part)
 			}
 		}
 	}
-	clean := s.disk.at == 0
+	clean := s.disk.pos == 0
 	var err error
 	wrong := s.make(c.list, editor, func(list entries) {
 		for _, part := range can {

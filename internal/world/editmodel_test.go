@@ -19,11 +19,11 @@ type entries map[string]string
 
 // A managedModel is what is known of a managed list.
 type managedModel struct {
-	name string
-	path string
-	now  entries   // what the file has
-	may  []entries // what a crash may leave of it
-	live bool      // the gate has made what the file has live
+	name    string
+	path    string
+	current entries   // what the file has
+	may     []entries // what a crash may leave of it
+	live    bool      // the gate has made what the file has live
 }
 
 // A changeModel is an edit that was acknowledged, or a part of it that one entry is.
@@ -72,14 +72,14 @@ func (l *managedModel) edited(after entries, acknowledged bool) error {
 	if err != nil {
 		return err
 	}
-	before := l.now
+	before := l.current
 	switch {
 	case acknowledged && !maps.Equal(has, after):
 		return fmt.Errorf("list %s has %v, and the edit that was acknowledged makes it %v", l.name, has, after)
 	case !maps.Equal(has, after) && !maps.Equal(has, before):
 		return fmt.Errorf("list %s has %v, after an edit of %v that was to make it %v", l.name, has, before, after)
 	}
-	l.now = has
+	l.current = has
 	if !maps.Equal(has, before) {
 		l.live = false
 	}
@@ -98,7 +98,7 @@ func (l *managedModel) restarted() error {
 	if !slices.ContainsFunc(l.may, func(e entries) bool { return maps.Equal(e, has) }) {
 		return fmt.Errorf("list %s has %v after a crash, and may have %v", l.name, has, l.may)
 	}
-	l.now, l.may, l.live = has, []entries{has}, false
+	l.current, l.may, l.live = has, []entries{has}, false
 	return nil
 }
 
@@ -110,7 +110,7 @@ func (s *editWorld) log() error {
 		return fmt.Errorf("the audit log (incomplete: %t): %w", page.Incomplete, err)
 	}
 	for _, l := range s.lists {
-		for entry, reason := range l.now {
+		for entry, reason := range l.current {
 			if !slices.ContainsFunc(page.Changes, func(r managed.Change) bool {
 				return r.List == l.name && r.Entry == entry && reasonOf(r.After) == reason
 			}) {
@@ -153,7 +153,7 @@ func (s *editWorld) serves() error {
 	listed := map[string]bool{}
 	for _, l := range s.lists {
 		all = all && l.live
-		for e := range l.now {
+		for e := range l.current {
 			listed[e] = true
 		}
 	}

@@ -86,8 +86,8 @@ func drawFleetMove(r *rand.Rand, gate, i int) move {
 	case n < 67:
 		return is(func(w *fleetWorld) { w.gate(gate).start() }, "g%d is to start", gate)
 	case n < 74:
-		at := []string{"now", "before placing an edit", "after placing an edit", "before taking", "after taking", "placing fails"}[r.IntN(6)]
-		return is(func(w *fleetWorld) { w.end(func() { w.gate(gate).crashLater(at) }) }, "g%d is to fail: %s", gate, at)
+		place := []string{"now", "before placing an edit", "after placing an edit", "before taking", "after taking", "placing fails"}[r.IntN(6)]
+		return is(func(w *fleetWorld) { w.end(func() { w.gate(gate).crashLater(place) }) }, "g%d is to fail: %s", gate, place)
 	case n < 92:
 		f := drawFault(r)
 		return is(func(w *fleetWorld) { w.b.plan(w.gate(gate).name, f) }, "g%d: the next %q %s", gate, f.kind, f.what)
@@ -153,8 +153,8 @@ type fleetWorld struct {
 
 // A fleetLine is a line of the story. Those of one instant are sorted.
 type fleetLine struct {
-	at   time.Duration
-	text string
+	elapsed time.Duration
+	text    string
 }
 
 func (w *fleetWorld) tell(format string, args ...any) {
@@ -193,9 +193,11 @@ func playFleet(w *world, moves []move) (err error) {
 		if p := recover(); p != nil && f.err == nil { // goroutines are left: see checkGoroutines
 			f.err = fmt.Errorf("%v", p)
 		}
-		slices.SortStableFunc(f.lines, func(a, b fleetLine) int { return cmp.Or(cmp.Compare(a.at, b.at), strings.Compare(a.text, b.text)) })
+		slices.SortStableFunc(f.lines, func(a, b fleetLine) int {
+			return cmp.Or(cmp.Compare(a.elapsed, b.elapsed), strings.Compare(a.text, b.text))
+		})
 		for _, l := range f.lines {
-			w.tell("%10.4f %s", l.at.Seconds(), l.text)
+			w.tell("%10.4f %s", l.elapsed.Seconds(), l.text)
 		}
 		err = f.err
 	}()
@@ -267,13 +269,13 @@ func (w *fleetWorld) edit(g *fleetGate, what string, change func(string) (string
 
 // background does something that is acknowledged or not. Made is called with the lock.
 func (w *fleetWorld) background(g *fleetGate, what string, do func() error, made func()) {
-	p := g.now.Load()
+	p := g.pointer.Load()
 	w.edits.Go(func() {
 		err := errKilled
 		if p.m != nil {
 			err = do()
 		}
-		if g.now.Load() != p {
+		if g.pointer.Load() != p {
 			err = errKilled // whatever it says, to nobody
 		}
 		if err != nil {
@@ -292,7 +294,7 @@ var stateKey = fleet.StateKey("pin", blocked)
 
 // set adds a token to the shared value.
 func (w *fleetWorld) set(g *fleetGate, number int) {
-	token, m := fmt.Sprintf("t%d", number), g.now.Load().m
+	token, m := fmt.Sprintf("t%d", number), g.pointer.Load().m
 	w.background(g, "setting "+token, func() error {
 		return m.SetState(context.Background(), stateKey, func(old json.RawMessage) (json.RawMessage, error) {
 			var tokens []string

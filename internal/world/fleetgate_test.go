@@ -28,10 +28,10 @@ const blocked = "blocked"
 // A fleetGate is a gate of a fleet: a state directory, which several processes use one after the
 // other.
 type fleetGate struct {
-	w     *fleetWorld
-	name  string
-	ahead time.Duration // its clock
-	now   atomic.Pointer[process]
+	w       *fleetWorld
+	name    string
+	ahead   time.Duration // its clock
+	pointer atomic.Pointer[process]
 
 	began   atomic.Int32 // processes
 	crashAt string       // where the process is killed next
@@ -59,12 +59,12 @@ func (g *fleetGate) prepare(content string) {
 	p := &process{dir: filepath.Join(g.w.dir, g.name)}
 	g.w.must(os.MkdirAll(filepath.Dir(p.path()), 0o700))
 	g.w.must(os.WriteFile(p.path(), []byte(content), 0o600))
-	g.now.Store(p)
+	g.pointer.Store(p)
 }
 
 // start starts a process, unless one runs.
 func (g *fleetGate) start() {
-	last := g.now.Load()
+	last := g.pointer.Load()
 	if last.m != nil {
 		return
 	}
@@ -87,14 +87,14 @@ func (g *fleetGate) start() {
 	})
 	g.w.must(err)
 	p.m = m
-	g.now.Store(p)
+	g.pointer.Store(p)
 	g.w.tell("%s starts", g.name)
 }
 
 // stop ends the process as a signal does.
 func (g *fleetGate) stop() {
-	if p := g.now.Load(); p.m != nil {
-		g.now.Store(&process{dir: p.dir})
+	if p := g.pointer.Load(); p.m != nil {
+		g.pointer.Store(&process{dir: p.dir})
 		p.busy <- struct{}{} // edits end first
 		p.m.Close()
 		g.w.tell("%s has stopped", g.name)
@@ -107,42 +107,42 @@ var errKilled = errors.New("the process is killed")
 // crash kills the process: what it does from now on reaches neither the broker nor the directory that
 // the next one finds.
 func (g *fleetGate) crash() {
-	p := g.now.Load()
+	p := g.pointer.Load()
 	if p.m == nil {
 		return
 	}
 	g.w.b.kill(p.door)
 	next := &process{dir: filepath.Join(g.w.dir, fmt.Sprintf("%s-%d", g.name, g.began.Load()))}
 	g.w.must(os.CopyFS(next.dir, os.DirFS(p.dir)))
-	g.now.Store(next)
+	g.pointer.Store(next)
 	g.w.tell("%s is killed", g.name)
 	g.w.killed.Go(p.m.Close)
 }
 
 // crashLater kills the process now, or at a point that it comes to.
-func (g *fleetGate) crashLater(at string) {
-	if at == "now" {
+func (g *fleetGate) crashLater(place string) {
+	if place == "now" {
 		g.crash()
 		return
 	}
 	g.w.mu.Lock()
 	defer g.w.mu.Unlock()
-	g.crashAt = at
+	g.crashAt = place
 }
 
 // mayCrash kills the process if that is planned for this point.
-func (g *fleetGate) mayCrash(p *process, at string) error {
+func (g *fleetGate) mayCrash(p *process, place string) error {
 	g.w.mu.Lock()
-	crashes := g.now.Load() == p && g.crashAt == at
+	crashes := g.pointer.Load() == p && g.crashAt == place
 	if crashes {
 		g.crashAt = ""
 	}
 	g.w.mu.Unlock()
-	if crashes && at == "placing fails" {
+	if crashes && place == "placing fails" {
 		return errors.New("no space left on device")
 	}
 	if crashes {
-		g.w.tell("%s: %s", g.name, at)
+		g.w.tell("%s: %s", g.name, place)
 		g.crash()
 		return errKilled
 	}
@@ -151,11 +151,11 @@ func (g *fleetGate) mayCrash(p *process, at string) error {
 
 // edit changes the list as package managed does it.
 func (g *fleetGate) edit(change func(old string) (string, error)) error {
-	p := g.now.Load()
+	p := g.pointer.Load()
 	p.busy <- struct{}{} // as the file's lock; but that would stop the time
 	defer func() { <-p.busy }()
 	return p.m.Retry(context.Background(), blocked, func() error {
-		if g.now.Load() != p {
+		if g.pointer.Load() != p {
 			return errKilled // what it waited for took no time
 		}
 		if !p.linked() {
@@ -184,11 +184,11 @@ func (g *fleetGate) tryEdit(p *process, change func(old string) (string, error))
 		if err != nil {
 			return err
 		}
-		now, err := change(string(text))
+		current, err := change(string(text))
 		if err != nil {
 			return err
 		}
-		_, err = io.WriteString(w, now)
+		_, err = io.WriteString(w, current)
 		return err
 	}, listedit.Options{StateDir: p.dir, Publish: func(ctx context.Context, c listedit.Change, old, content *os.File) (err error) {
 		done, err = p.m.Publish(ctx, fleet.Edit{List: blocked, Author: "ann", What: "edited", Accepted: true, SHA256: c.SHA256, Size: c.Size, Old: old, New: content})
@@ -208,7 +208,7 @@ func (g *fleetGate) tryEdit(p *process, change func(old string) (string, error))
 
 // text returns what the gate serves.
 func (g *fleetGate) text() string {
-	text, err := os.ReadFile(g.now.Load().path())
+	text, err := os.ReadFile(g.pointer.Load().path())
 	g.w.must(err)
 	return string(text)
 }

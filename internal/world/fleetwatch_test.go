@@ -44,7 +44,7 @@ func (w *fleetWorld) look(gate string) {
 }
 
 func (g *fleetGate) look() {
-	info, err := os.Stat(g.now.Load().path())
+	info, err := os.Stat(g.pointer.Load().path())
 	if err != nil {
 		g.w.fail("%s has no list: %v", g.name, err)
 		return
@@ -74,7 +74,7 @@ func (w *fleetWorld) agree() {
 		}
 	}
 	for _, g := range w.gates {
-		if m := g.now.Load().m; m != nil {
+		if m := g.pointer.Load().m; m != nil {
 			s := m.Status()
 			w.tell("%s: serves %d, connected %v, trouble %q, %+v", g.name, g.served.sequence, s.Connected, s.Trouble, s.Lists)
 		}
@@ -87,7 +87,7 @@ func (w *fleetWorld) agree() {
 func (w *fleetWorld) agreed() bool {
 	all := map[string]bool{}
 	for _, g := range w.gates {
-		m := g.now.Load().m
+		m := g.pointer.Load().m
 		if m == nil {
 			return false
 		}
@@ -121,7 +121,7 @@ func (b *broker) has(name, subject, text string) bool {
 
 // checkEdits checks that each acknowledged edit is there, once.
 func (w *fleetWorld) checkEdits() {
-	list, state := w.gates[0].text(), string(w.gates[0].now.Load().m.State(stateKey))
+	list, state := w.gates[0].text(), string(w.gates[0].pointer.Load().m.State(stateKey))
 	for number := range 100 {
 		entry := entryOf(number)
 		n := strings.Count("\n"+list, "\n"+entry+"\n")

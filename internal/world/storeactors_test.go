@@ -51,9 +51,9 @@ func newStoreWorld(w *world, now time.Time, lists int) *storeWorld {
 		}
 		dir := filepath.Join(w.dir, name)
 		check(os.Mkdir(dir, 0o700))
-		l.paths, l.now = []string{filepath.Join(dir, "1.txt")}, []string{missing}
+		l.paths, l.current = []string{filepath.Join(dir, "1.txt")}, []string{missing}
 		if i == 1 { // a list of two files
-			l.paths, l.now = append(l.paths, filepath.Join(dir, "2.txt")), append(l.now, missing)
+			l.paths, l.current = append(l.paths, filepath.Join(dir, "2.txt")), append(l.current, missing)
 		}
 		for j := range l.paths {
 			l.put(j, l.text("e1."+name+".example", "e2."+name+".example"))
@@ -220,7 +220,7 @@ func (s *storeWorld) perhapsSeen(err error) error {
 }
 
 // troubled reports whether something has happened to the disk since the move began.
-func (s *storeWorld) troubled() bool { return s.disk.at > 0 && s.disk.calls >= s.disk.at }
+func (s *storeWorld) troubled() bool { return s.disk.pos > 0 && s.disk.calls >= s.disk.pos }
 
 // command does what another process may do at any time.
 func (s *storeWorld) command(l *listModel, what string, arg int) {
@@ -255,7 +255,7 @@ func (s *storeWorld) accept(l *listModel) error {
 	if s.acknowledged(err) {
 		l.crashes = 0
 	}
-	if sum != "" && len(l.entries(l.now)) < minEntries {
+	if sum != "" && len(l.entries(l.current)) < minEntries {
 		l.accepted[sum] = l.accepted[sum] || err == nil && !s.disk.isCrashed()
 	}
 	return s.perhapsSeen(err)

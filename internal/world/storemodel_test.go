@@ -30,7 +30,7 @@ type listModel struct {
 	paths []string
 	hold  bool // an entry that covers a protected name has it held
 
-	now      []string            // what its files hold; "missing" for one that is missing
+	current  []string            // what its files hold; "missing" for one that is missing
 	late     string              // what is written after now when the file is read next
 	versions map[string][]string // what its files held together, by its sum
 	serials  int
@@ -59,10 +59,10 @@ func sumOf(texts []string) string {
 
 // sum returns the sum of what the files hold; "" if one is missing.
 func (l *listModel) sum() string {
-	if slices.Contains(l.now, missing) {
+	if slices.Contains(l.current, missing) {
 		return ""
 	}
-	return sumOf(l.now)
+	return sumOf(l.current)
 }
 
 // text returns a new content of a file with some entries.
@@ -77,7 +77,7 @@ func (l *listModel) text(entries ...string) string {
 
 // put writes a content into place, as a careful keeper does.
 func (l *listModel) put(file int, text string) {
-	l.now[file], l.crashes = text, 0
+	l.current[file], l.crashes = text, 0
 	if file == 0 {
 		l.late = ""
 	}
@@ -113,7 +113,7 @@ func (l *listModel) reads(path string) {
 // wrote notes a version.
 func (l *listModel) wrote() {
 	if sum := l.sum(); sum != "" {
-		l.versions[sum] = slices.Clone(l.now)
+		l.versions[sum] = slices.Clone(l.current)
 	}
 }
 
@@ -152,7 +152,7 @@ func (s *storeWorld) fit(l *listModel, texts []string) (fits, certain bool) {
 // may have served until then.
 func (s *storeWorld) may(l *listModel, before map[string]bool, troubled bool) map[string]bool {
 	may := map[string]bool{}
-	fits, certain := s.fit(l, l.now)
+	fits, certain := s.fit(l, l.current)
 	if fits {
 		may[l.sum()] = true
 	}

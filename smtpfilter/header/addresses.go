@@ -63,8 +63,8 @@ func (b *budget) parse(value string) []string {
 	found := make([]string, 0, len(list))
 	for _, a := range list {
 		// The local part has no quotes, and the domain has no "@".
-		at := strings.LastIndexByte(a.Address, '@')
-		found = b.appendAddress(found, []byte(a.Address[:at]), []byte(a.Address[at+1:]), true)
+		pos := strings.LastIndexByte(a.Address, '@')
+		found = b.appendAddress(found, []byte(a.Address[:pos]), []byte(a.Address[pos+1:]), true)
 	}
 	return found
 }

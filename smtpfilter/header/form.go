@@ -98,11 +98,11 @@ func routes(local string) []route {
 // Routes returns the addresses that a server makes of user%host@local and host!user@local
 // if "local" is its own name. Most addresses have none.
 func Routes(address string) []string {
-	at := strings.LastIndexByte(address, '@')
-	if at < 0 || !strings.ContainsAny(address[:at], routeMarks) {
+	pos := strings.LastIndexByte(address, '@')
+	if pos < 0 || !strings.ContainsAny(address[:pos], routeMarks) {
 		return nil
 	}
-	return appendRoutes(nil, unquoteLocal(address[:at]))
+	return appendRoutes(nil, unquoteLocal(address[:pos]))
 }
 
 // unquoteLocal removes the quotes that join adds to a local part.

@@ -52,12 +52,12 @@ func checkAddress(t *testing.T, a string) {
 	if !utf8.ValidString(a) || strings.ContainsFunc(a, func(r rune) bool { return r < ' ' || 0x7f <= r && r < 0xa0 }) {
 		t.Errorf("%q holds control characters or no UTF-8", a)
 	}
-	at := strings.LastIndexByte(a, '@')
-	if at < 1 || at == len(a)-1 {
+	pos := strings.LastIndexByte(a, '@')
+	if pos < 1 || pos == len(a)-1 {
 		t.Errorf("%q has no local part or domain", a)
 		return
 	}
-	if a[at+1] == '[' || strings.HasPrefix(a, `""@`) {
+	if a[pos+1] == '[' || strings.HasPrefix(a, `""@`) {
 		return // net/mail knows neither IPv6 literals nor the empty local part
 	}
 	parsed, err := mail.ParseAddress("<" + a + ">")
@@ -65,7 +65,7 @@ func checkAddress(t *testing.T, a string) {
 		t.Errorf("%q: %v", a, err)
 		return
 	}
-	if got := parsed.Address[strings.LastIndexByte(parsed.Address, '@'):]; got != a[at:] {
+	if got := parsed.Address[strings.LastIndexByte(parsed.Address, '@'):]; got != a[pos:] {
 		t.Errorf("%q has the domain %q for a strict parser", a, got)
 	}
 }

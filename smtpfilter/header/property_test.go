@@ -14,7 +14,7 @@ type decorator struct {
 	tame bool // leave out what makes display text unclear
 }
 
-func (d decorator) pick(of ...string) string { return of[d.IntN(len(of))] }
+func (d decorator) pick(names ...string) string { return names[d.IntN(len(names))] }
 
 // space returns optional white space or a comment.
 func (d decorator) space() string {
@@ -59,8 +59,8 @@ func (d decorator) field(addr string) string {
 		}
 		members = append(members, d.pick(bad, "good@other.example", "Good <good@other.example>"))
 	}
-	at := d.IntN(len(members) + 1)
-	members = slices.Insert(members, at, d.address(addr))
+	pos := d.IntN(len(members) + 1)
+	members = slices.Insert(members, pos, d.address(addr))
 	return d.pick("From", "FROM", "from ", "From\t") + ":" + d.space() + strings.Join(members, ",")
 }
 
@@ -71,8 +71,8 @@ func (d decorator) section(addr string) string {
 		lines = append(lines, d.pick("Subject: x", "garbage", ": x", "From:", "From: <", "Subject: \"", " orphan", ">From x", "From x@y.example",
 			"Sender: x@y.example", "X(: \"\r\n folded"))
 	}
-	at := d.IntN(len(lines) + 1)
-	lines = slices.Insert(lines, at, d.field(addr))
+	pos := d.IntN(len(lines) + 1)
+	lines = slices.Insert(lines, pos, d.field(addr))
 	return strings.Join(lines, "\r\n") + "\r\n"
 }
 

@@ -192,12 +192,12 @@ func (b *budget) cutMember(found []string, member string) []string {
 		if !isHostByte(member[end-1]) || !isHostByte(member[end]) {
 			continue
 		}
-		at := strings.LastIndexByte(member[:end], '@')
-		if at < 0 || end-at > maxDomain || strings.ContainsFunc(member[at+1:end], isOdd) {
+		pos := strings.LastIndexByte(member[:end], '@')
+		if pos < 0 || end-pos > maxDomain || strings.ContainsFunc(member[pos+1:end], isOdd) {
 			continue
 		}
-		local := member[strings.LastIndexAny(member[:at], " \t<,;:\"(")+1 : at]
-		found = b.appendAddress(found, []byte(local), []byte(member[at+1:end]), false)
+		local := member[strings.LastIndexAny(member[:pos], " \t<,;:\"(")+1 : pos]
+		found = b.appendAddress(found, []byte(local), []byte(member[pos+1:end]), false)
 	}
 	return found
 }

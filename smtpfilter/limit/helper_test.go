@@ -7,12 +7,12 @@ import (
 )
 
 // clock is a clock that only advance moves.
-type clock struct{ at time.Time }
+type clock struct{ instant time.Time }
 
 func newClock() *clock { return &clock{time.Unix(1_000_000_000, 0)} }
 
-func (c *clock) now() time.Time          { return c.at }
-func (c *clock) advance(d time.Duration) { c.at = c.at.Add(d) }
+func (c *clock) now() time.Time          { return c.instant }
+func (c *clock) advance(d time.Duration) { c.instant = c.instant.Add(d) }
 
 func addr(s string) netip.Addr { return netip.MustParseAddr(s) }
 

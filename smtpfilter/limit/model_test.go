@@ -13,11 +13,11 @@ import (
 // every time that began with one of these events whether a burst and the rate allow
 // another.
 type plain struct {
-	config Config
-	now    int64
-	events map[string][]int64 // by prefix or login, and rate
-	open   map[string]int     // by prefix
-	total  int
+	config  Config
+	current int64
+	events  map[string][]int64 // by prefix or login, and rate
+	open    map[string]int     // by prefix
+	total   int
 }
 
 const minute = int64(time.Minute)
@@ -73,11 +73,11 @@ func limitOf(l Limits, rate string) int {
 
 // wait returns how long it takes until another event is allowed: so that any time t with n
 // events, this one included, has n <= limit + limit*t/minute.
-func wait(events []int64, now int64, limit int) (longest int64) {
+func wait(events []int64, current int64, limit int) (longest int64) {
 	for i, first := range events {
 		n := int64(len(events) - i + 1)
 		enough := (n - int64(limit)) * minute / int64(limit) // the tests' limits divide the minute
-		longest = max(longest, enough-(now-first))
+		longest = max(longest, enough-(current-first))
 	}
 	return longest
 }
@@ -88,7 +88,7 @@ func (p *plain) check(scopes []plainScope, rate string) Result {
 		if n == 0 {
 			continue
 		}
-		if w := wait(p.events[eventsKey(s, rate)], p.now, n); w > 0 {
+		if w := wait(p.events[eventsKey(s, rate)], p.current, n); w > 0 {
 			return Result{rate, s.name, n, time.Duration(w)}
 		}
 	}
@@ -98,7 +98,7 @@ func (p *plain) check(scopes []plainScope, rate string) Result {
 func (p *plain) use(scopes []plainScope, rate string) {
 	for _, s := range scopes {
 		k := eventsKey(s, rate)
-		p.events[k] = append(p.events[k], p.now)
+		p.events[k] = append(p.events[k], p.current)
 	}
 }
 
@@ -225,7 +225,7 @@ func TestAgainstPlain(t *testing.T) {
 		for range 400 {
 			step := randomStep(r)
 			clock.advance(step)
-			p.now += int64(step)
+			p.current += int64(step)
 			a := randomAddr(r)
 			var got, want Result
 			switch r.IntN(6) {
@@ -258,7 +258,7 @@ func TestAgainstPlain(t *testing.T) {
 				open = append(open[:i], open[i+1:]...)
 			}
 			if got != want {
-				t.Fatalf("%v at %v: got %+v, want %+v, config %+v", a, time.Duration(p.now), got, want, config)
+				t.Fatalf("%v at %v: got %+v, want %+v, config %+v", a, time.Duration(p.current), got, want, config)
 			}
 			reached[[2]string{got.Limit, got.Scope}]++
 		}

@@ -45,9 +45,9 @@ type rateLimit struct {
 
 // wait returns how long it takes until another event is allowed, given the time
 // until which the rate is used up. Times are in nanoseconds.
-func (l *rateLimit) wait(until, now int64) time.Duration {
+func (l *rateLimit) wait(until, current int64) time.Duration {
 	burst := l.interval * int64(l.limit-1)
-	return time.Duration(max(0, until-now-burst))
+	return time.Duration(max(0, until-current-burst))
 }
 
 func newSettings(c Config) *settings {

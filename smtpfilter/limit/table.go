@@ -27,9 +27,9 @@ type entry struct {
 }
 
 // unused reports whether the entry can be dropped without changing any result.
-func (e *entry) unused(now int64) bool {
+func (e *entry) unused(current int64) bool {
 	for _, until := range e.until {
-		if until > now {
+		if until > current {
 			return false
 		}
 	}
@@ -60,10 +60,10 @@ const sweepEach = numScopes + 1
 
 // sweep drops unused entries, the oldest first. An unused entry that follows one in
 // use waits for it, at most a minute.
-func (t *table) sweep(now int64) {
+func (t *table) sweep(current int64) {
 	for range sweepEach {
 		oldest := t.idle.newer
-		if oldest == &t.idle || !oldest.unused(now) {
+		if oldest == &t.idle || !oldest.unused(current) {
 			return
 		}
 		t.drop(oldest)

@@ -7,7 +7,7 @@ type visit struct {
 	limiter  *Limiter
 	settings *settings
 	from, to int // the scopes that apply to the client
-	now      int64
+	current  int64
 	keys     [numScopes]key
 	entries  [numScopes]*entry // nil: not looked up, or there is none
 }
@@ -25,8 +25,8 @@ func (l *Limiter) visit(s *settings, addr netip.Addr, who LoginID, free bool) vi
 		v.keys[loginScope] = key{uint64(who), login}
 	}
 	l.mu.Lock()
-	v.now = l.now() // under the lock, so that it never goes back
-	l.table.sweep(v.now)
+	v.current = l.current() // under the lock, so that it never goes back
+	l.table.sweep(v.current)
 	return v
 }
 
@@ -59,7 +59,7 @@ func (v *visit) check(r rate) Result {
 			continue
 		}
 		if e := v.find(i); e != nil { // else nothing is used, and every limit is at least 1
-			if wait := l.wait(e.until[r], v.now); wait > 0 {
+			if wait := l.wait(e.until[r], v.current); wait > 0 {
 				return Result{Limit: rateNames[r], Scope: scopeNames[i], Value: l.limit, RetryAfter: wait}
 			}
 		}
@@ -90,7 +90,7 @@ func (v *visit) use(r rate) {
 	for i := v.from; i < v.to; i++ {
 		if l := &v.settings.scopes[i].rates[r]; l.limit > 0 {
 			e := v.findOrAdd(i)
-			e.until[r] = max(e.until[r], v.now) + l.interval
+			e.until[r] = max(e.until[r], v.current) + l.interval
 		}
 	}
 }

@@ -71,14 +71,14 @@ func (b *balanced) choose(ctx context.Context, to string, params []string) (best
 		if !b.start(m) {
 			return outcome{err: fmt.Errorf("next hop %s: RCPT: %w", b.group, ErrAborted)}
 		}
-		now := outcome{member: m}
-		m.onPath(func() { now.reply, now.err = b.inner.Rcpt(ctx, to, params) })
-		last := now.err != nil && !sendable(b.env, to, params) || !b.group.tryNext(ctx, m, now.reply, now.err)
-		if last && !now.isLoop() && !now.isGateWithoutServer() {
-			return now
+		current := outcome{member: m}
+		m.onPath(func() { current.reply, current.err = b.inner.Rcpt(ctx, to, params) })
+		last := current.err != nil && !sendable(b.env, to, params) || !b.group.tryNext(ctx, m, current.reply, current.err)
+		if last && !current.isLoop() && !current.isGateWithoutServer() {
+			return current
 		}
-		if best.member == nil || now.rank() > best.rank() {
-			best = now
+		if best.member == nil || current.rank() > best.rank() {
+			best = current
 		} else {
 			best.abandoned = true
 		}

@@ -20,8 +20,8 @@ type testClock struct {
 }
 
 type testTimer struct {
-	at time.Time
-	f  func()
+	instant time.Time
+	f       func()
 }
 
 func newTestClock() *testClock { return &testClock{time: time.Unix(1e9, 0)} }
@@ -62,7 +62,7 @@ func (c *testClock) advance(d time.Duration) {
 	c.time = c.time.Add(d)
 	var due []*testTimer
 	for _, timer := range c.timers {
-		if !timer.at.After(c.time) {
+		if !timer.instant.After(c.time) {
 			due = append(due, timer)
 		}
 	}

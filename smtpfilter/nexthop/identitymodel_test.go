@@ -102,10 +102,10 @@ type model struct {
 	strict   bool   // it refuses now and then
 	pipeline bool
 
-	mu    sync.Mutex
-	sent  map[string]Envelope // by ID
-	conns map[int]*modelConn
-	said  []modelMail
+	mu         sync.Mutex
+	sent       map[string]Envelope // by ID
+	conns      map[int]*modelConn
+	modelMails []modelMail
 }
 
 func newModel(seed uint64, r *rand.Rand) *model {
@@ -217,7 +217,7 @@ func (m *model) answer(c smtptest.Command) string {
 		known := *s
 		known.xclient, known.forward, known.refused = maps.Clone(s.xclient), maps.Clone(s.forward), maps.Clone(s.refused)
 		id, _, _ := strings.Cut(strings.TrimPrefix(c.Line, "MAIL FROM:<"), "@")
-		m.said = append(m.said, modelMail{known, c.Conn, id})
+		m.modelMails = append(m.modelMails, modelMail{known, c.Conn, id})
 		if refuses {
 			return "501 5.1.7 Bad sender address syntax"
 		}
@@ -316,7 +316,7 @@ func (m *model) check(t *testing.T) {
 	t.Helper()
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, mail := range m.said {
+	for _, mail := range m.modelMails {
 		env := m.sent[mail.id]
 		fail := func(format string, args ...any) {
 			t.Helper()
@@ -391,7 +391,7 @@ func (m *model) checkXFORWARD(mail modelMail, env Envelope, fail func(string, ..
 func (m *model) unlike() int {
 	n := 0
 	last := map[int]modelMail{}
-	for _, mail := range m.said {
+	for _, mail := range m.modelMails {
 		before, ok := last[mail.conn]
 		if ok && mail.told && mail.sayings == before.sayings {
 			a, b := m.sent[mail.id].Client, m.sent[before.id].Client

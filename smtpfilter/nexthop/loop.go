@@ -52,8 +52,8 @@ func (g *Group) path() []string {
 	members := g.upOrAll()
 	all := slices.Clone(Path(members[0].Target))
 	for _, m := range members[1:] {
-		of := Path(m.Target)
-		all = slices.DeleteFunc(all, func(id string) bool { return !slices.Contains(of, id) })
+		names := Path(m.Target)
+		all = slices.DeleteFunc(all, func(id string) bool { return !slices.Contains(names, id) })
 	}
 	for _, m := range g.members {
 		if m.asking.Load() == 0 {

@@ -77,14 +77,14 @@ func (s *server) learn(c *conn) {
 			k.stranger = nil
 		}
 	}
-	now := bothOffer(k.own, k.stranger)
+	extensions := bothOffer(k.own, k.stranger)
 	before := k.offers.Load()
-	if before != nil && equalOffers(*before, now) {
+	if before != nil && equalOffers(*before, extensions) {
 		return
 	}
-	k.offers.Store(&now)
+	k.offers.Store(&extensions)
 	if before != nil {
-		s.log.Info("the next hop's offers have changed", "next_hop", s.String(), "before", keywords(*before), "now", keywords(now))
+		s.log.Info("the next hop's offers have changed", "next_hop", s.String(), "before", keywords(*before), "now", keywords(extensions))
 	}
 }
 

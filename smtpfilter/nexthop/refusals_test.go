@@ -18,34 +18,34 @@ func TestRefusals(t *testing.T) {
 		reply wire.Reply
 	}
 	for name, c := range map[string]struct {
-		of                []replies
+		replies           []replies
 		later             time.Duration // from the first of them to the last
 		after             time.Duration
 		answered, refused int
 		warning           string // a part; "": none
 	}{
 		"none":             {},
-		"49 of 49":         {of: []replies{{49, no}}, answered: 49, refused: 49},
-		"45 of 50":         {of: []replies{{45, no}, {5, ok}}, answered: 50, refused: 45},
-		"46 of 50":         {of: []replies{{4, ok}, {46, no}}, answered: 50, refused: 46, warning: `it refused 46 of 50 recipients in the last 10 minutes, the last with "550 5.1.1 <...> nobody"; its recipients may be lost, or one client guesses addresses`},
-		"900 of 1000":      {of: []replies{{900, no}, {100, ok}}, answered: 1000, refused: 900},
-		"901 of 1000":      {of: []replies{{901, no}, {99, ok}}, answered: 1000, refused: 901, warning: "901 of 1000"},
-		"deferred":         {of: []replies{{1000, later}}},
-		"deferred, others": {of: []replies{{1000, later}, {50, no}}, answered: 50, refused: 50, warning: "50 of 50"},
-		"9 minutes":        {of: []replies{{25, no}, {25, no}}, later: 9 * time.Minute, answered: 50, refused: 50, warning: "50 of 50"},
-		"10 minutes":       {of: []replies{{25, no}, {25, no}}, later: 10 * time.Minute, answered: 25, refused: 25},
-		"before they end":  {of: []replies{{50, no}}, after: 9*time.Minute + 59*time.Second, answered: 50, refused: 50, warning: "50 of 50"},
-		"after they ended": {of: []replies{{50, no}}, after: 10 * time.Minute},
-		"after an hour":    {of: []replies{{50, no}}, after: time.Hour},
+		"49 of 49":         {replies: []replies{{49, no}}, answered: 49, refused: 49},
+		"45 of 50":         {replies: []replies{{45, no}, {5, ok}}, answered: 50, refused: 45},
+		"46 of 50":         {replies: []replies{{4, ok}, {46, no}}, answered: 50, refused: 46, warning: `it refused 46 of 50 recipients in the last 10 minutes, the last with "550 5.1.1 <...> nobody"; its recipients may be lost, or one client guesses addresses`},
+		"900 of 1000":      {replies: []replies{{900, no}, {100, ok}}, answered: 1000, refused: 900},
+		"901 of 1000":      {replies: []replies{{901, no}, {99, ok}}, answered: 1000, refused: 901, warning: "901 of 1000"},
+		"deferred":         {replies: []replies{{1000, later}}},
+		"deferred, others": {replies: []replies{{1000, later}, {50, no}}, answered: 50, refused: 50, warning: "50 of 50"},
+		"9 minutes":        {replies: []replies{{25, no}, {25, no}}, later: 9 * time.Minute, answered: 50, refused: 50, warning: "50 of 50"},
+		"10 minutes":       {replies: []replies{{25, no}, {25, no}}, later: 10 * time.Minute, answered: 25, refused: 25},
+		"before they end":  {replies: []replies{{50, no}}, after: 9*time.Minute + 59*time.Second, answered: 50, refused: 50, warning: "50 of 50"},
+		"after they ended": {replies: []replies{{50, no}}, after: 10 * time.Minute},
+		"after an hour":    {replies: []replies{{50, no}}, after: time.Hour},
 	} {
 		now := time.Unix(1_800_000_000, 0) // the beginning of a minute
 		r := refusals{clock: func() time.Time { return now }}
-		for i, of := range c.of {
+		for i, replies := range c.replies {
 			if i > 0 {
 				now = now.Add(c.later)
 			}
-			for range of.n {
-				r.add(1, 1, of.reply)
+			for range replies.n {
+				r.add(1, 1, replies.reply)
 			}
 		}
 		now = now.Add(c.after)

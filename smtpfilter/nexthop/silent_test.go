@@ -17,12 +17,12 @@ import (
 // wedging is a server that stops at a command, with all that it does: it takes
 // connections, and says nothing any more.
 type wedging struct {
-	at      string // the command
+	place   string // the command
 	stopped atomic.Bool
 }
 
 func (w *wedging) answer(c smtptest.Command) string {
-	if c.Line == w.at || c.Verb() == w.at {
+	if c.Line == w.place || c.Verb() == w.place {
 		w.stopped.Store(true)
 	}
 	if w.stopped.Load() {
@@ -37,10 +37,10 @@ var hasty = Timeouts{Suspect: 20 * time.Millisecond, Greeting: 100 * time.Millis
 
 // TestSilentServer stops a server: the waits for it end, and it is not up.
 func TestSilentServer(t *testing.T) {
-	for _, at := range []string{"MAIL", "RCPT", "RCPT TO:<c@example.net>", "DATA"} {
-		t.Run(at, func(t *testing.T) {
+	for _, place := range []string{"MAIL", "RCPT", "RCPT TO:<c@example.net>", "DATA"} {
+		t.Run(place, func(t *testing.T) {
 			t.Parallel()
-			w := &wedging{at: at}
+			w := &wedging{place: place}
 			sink := smtptest.NewSink(t, smtptest.Config{Answer: w.answer})
 			hop := newSMTP(t, SMTPConfig{Addr: sink.Addr(), Reuse: true, Timeouts: hasty})
 			tx := hop.Begin(Envelope{Client: testClient, From: "a@example.com"})
@@ -56,7 +56,7 @@ func TestSilentServer(t *testing.T) {
 			if !errors.Is(err, errSilent) {
 				t.Errorf("error %v", err)
 			}
-			if stateOf(hop).Up && strings.HasPrefix(at, "MAIL") {
+			if stateOf(hop).Up && strings.HasPrefix(place, "MAIL") {
 				t.Error("it is up")
 			}
 		})
@@ -66,7 +66,7 @@ func TestSilentServer(t *testing.T) {
 // TestSilentKept: the server stops while connections to it are kept. Clients of a group
 // have their mail delivered elsewhere.
 func TestSilentKept(t *testing.T) {
-	w := &wedging{at: "NOOP"}
+	w := &wedging{place: "NOOP"}
 	first := smtptest.NewSink(t, smtptest.Config{Answer: w.answer})
 	second := smtptest.NewSink(t)
 	a := newSMTP(t, SMTPConfig{Addr: first.Addr(), Reuse: true, Timeouts: hasty})
@@ -178,7 +178,7 @@ func TestCheckIsShared(t *testing.T) {
 
 // TestSilentLater stops a server after the first check.
 func TestSilentLater(t *testing.T) {
-	w := &wedging{at: "QUIT"} // of the connection on which it was asked
+	w := &wedging{place: "QUIT"} // of the connection on which it was asked
 	sink := smtptest.NewSink(t, smtptest.Config{Answer: func(c smtptest.Command) string {
 		if c.Verb() == "RCPT" {
 			return smtptest.Silence

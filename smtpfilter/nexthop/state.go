@@ -58,8 +58,8 @@ func stateOf(t Target) State {
 		h := &t.known.health
 		v := h.v.Load()
 		s.Up, s.Known = v == healthUp, v != 0 && v != healthUnsure
-		if at := h.passed.Load(); at != 0 {
-			s.Passed = time.Unix(0, at)
+		if offset := h.passed.Load(); offset != 0 {
+			s.Passed = time.Unix(0, offset)
 		}
 		switch v {
 		case healthUnsure:
@@ -219,10 +219,10 @@ func (r *refusals) add(answered, recipients int, reply wire.Reply) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	now := r.now()
-	m := &r.minutes[now%int64(len(r.minutes))]
-	if m.minute != now {
-		m.minute, m.answered, m.refused = now, 0, 0
+	current := r.now()
+	m := &r.minutes[current%int64(len(r.minutes))]
+	if m.minute != current {
+		m.minute, m.answered, m.refused = current, 0, 0
 	}
 	m.answered += answered
 	if reply.Positive() {
@@ -237,9 +237,9 @@ func (r *refusals) add(answered, recipients int, reply wire.Reply) {
 func (r *refusals) lately() (answered, refused int, warning string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	now := r.now()
+	current := r.now()
 	for _, m := range r.minutes {
-		if now-m.minute < int64(len(r.minutes)) {
+		if current-m.minute < int64(len(r.minutes)) {
 			answered, refused = answered+m.answered, refused+m.refused
 		}
 	}

@@ -42,18 +42,18 @@ func TestStuff(t *testing.T) {
 	var try func(body []byte)
 	try = func(body []byte) {
 		want := stuffWhole(body)
-		for at := range len(body) + 1 {
+		for pos := range len(body) + 1 {
 			cut := func(left int) int {
 				switch {
-				case at == 0:
+				case pos == 0:
 					return 1
 				case left == len(body):
-					return at
+					return pos
 				}
 				return left
 			}
 			if got := stuffPieces(t, body, cut); !bytes.Equal(got, want) {
-				t.Fatalf("%q cut at %d: %q, not %q", body, at, got, want)
+				t.Fatalf("%q cut at %d: %q, not %q", body, pos, got, want)
 			}
 		}
 		if len(body) == 7 {

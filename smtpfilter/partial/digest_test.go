@@ -88,8 +88,8 @@ func TestSumOfFields(t *testing.T) {
 	}
 	seen := map[Sum]string{first: "the first"}
 	for i, f := range fields {
-		at := len(f) - len("x\r\n")
-		other := f[:at] + "z" + f[at+1:]
+		pos := len(f) - len("x\r\n")
+		other := f[:pos] + "z" + f[pos+1:]
 		for what, changed := range map[string][]string{
 			"without":  slices.Delete(slices.Clone(fields), i, i+1),
 			"twice":    slices.Insert(slices.Clone(fields), i, f),

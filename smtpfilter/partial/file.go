@@ -64,8 +64,8 @@ type fileState struct {
 // does not wait for a lock.
 func (d *file) changed() bool {
 	last := d.last.Load()
-	now, err := os.Lstat(d.path)
-	return err == nil && (last == nil || !os.SameFile(now, last.info) || now.Size() != last.size)
+	info, err := os.Lstat(d.path)
+	return err == nil && (last == nil || !os.SameFile(info, last.info) || info.Size() != last.size)
 }
 
 // setLast stores the file's present state.
@@ -76,8 +76,8 @@ func (d *file) isCurrent() bool {
 	if d.f == nil {
 		return false
 	}
-	now, err := os.Lstat(d.path)
-	return err == nil && os.SameFile(now, d.info)
+	info, err := os.Lstat(d.path)
+	return err == nil && os.SameFile(info, d.info)
 }
 
 // open opens the file at the path, or creates it if create is set. Otherwise the error

@@ -16,8 +16,8 @@ import (
 func TestTornLine(t *testing.T) {
 	path := storePath(t)
 	s := open(t, path, Options{})
-	one, two, three := sumOf(1), sumOf(2), sumOf(3)
-	settle(t, s, one, "b delivered")
+	sum, two, three := sumOf(1), sumOf(2), sumOf(3)
+	settle(t, s, sum, "b delivered")
 	settle(t, s, two, "b refused x")
 	whole := readFile(t, path)
 	firstEnd := len(firstLine) + strings.IndexByte(whole[len(firstLine):], '\n') + 1
@@ -27,7 +27,7 @@ func TestTornLine(t *testing.T) {
 		}
 		var entries []Entry
 		if cut >= firstEnd {
-			entries = append(entries, has(one))
+			entries = append(entries, has(sum))
 		}
 		if cut == len(whole) {
 			entries = append(entries, refused(two))
@@ -57,9 +57,9 @@ func TestDamagedLine(t *testing.T) {
 	whole := []byte(readFile(t, path))
 	lines := bytes.SplitAfter(whole, []byte("\n"))
 	start := len(lines[0]) + len(lines[1])
-	for at := start; at < start+len(lines[2])-1; at++ {
+	for pos := start; pos < start+len(lines[2])-1; pos++ {
 		damaged := bytes.Clone(whole)
-		damaged[at] ^= 0x01
+		damaged[pos] ^= 0x01
 		if err := os.WriteFile(path, damaged, 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -142,28 +142,28 @@ func rewrite(t testing.TB, s *Store) {
 // writes next.
 func TestReplacedTwice(t *testing.T) {
 	path := storePath(t)
-	one, two, three := open(t, path, Options{}), open(t, path, Options{}), open(t, path, Options{})
+	store, two, three := open(t, path, Options{}), open(t, path, Options{}), open(t, path, Options{})
 	m := sumOf(1)
-	settle(t, one, m, "b delivered", "gone pending")
+	settle(t, store, m, "b delivered", "gone pending")
 
-	one.file.mu.Lock()
-	unlock, err := one.begin()
+	store.file.mu.Lock()
+	unlock, err := store.begin()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := one.replace(); err != nil {
+	if err := store.replace(); err != nil {
 		t.Fatal(err)
 	}
 	settle(t, two, m, "c delivered", "gone settled")
 	rewrite(t, three)
-	if err := one.catchUp(); err != nil {
+	if err := store.catchUp(); err != nil {
 		t.Fatal(err)
 	}
 	unlock()
-	one.file.mu.Unlock()
+	store.file.mu.Unlock()
 
-	rewrite(t, one)
-	for _, s := range []*Store{one, two, three, open(t, path, Options{})} {
+	rewrite(t, store)
+	for _, s := range []*Store{store, two, three, open(t, path, Options{})} {
 		want(t, s, "b", has(m))
 		want(t, s, "c", has(m))
 		want(t, s, "gone")

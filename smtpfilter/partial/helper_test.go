@@ -78,8 +78,8 @@ func readFile(t testing.TB, path string) string {
 }
 
 // clock is a clock that a test sets.
-type clock struct{ at time.Time }
+type clock struct{ instant time.Time }
 
 func newClock() *clock { return &clock{time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC)} }
 
-func (c *clock) now() time.Time { return c.at }
+func (c *clock) now() time.Time { return c.instant }

@@ -21,9 +21,9 @@ func TestOld(t *testing.T) {
 		}
 	}
 	settle(t, s, m, "b delivered", "p pending")
-	c.at = c.at.Add(oldAfter)
+	c.instant = c.instant.Add(oldAfter)
 	apart(true)
-	c.at = c.at.Add(time.Second)
+	c.instant = c.instant.Add(time.Second)
 	apart(false)
 	if !s.Turn("a@example.com", "p") {
 		t.Error("kept waiting")
@@ -42,7 +42,7 @@ func TestOld(t *testing.T) {
 	if s.Turn("a@example.com", "p") {
 		t.Error("not kept waiting")
 	}
-	c.at = c.at.Add(6 * 24 * time.Hour)
+	c.instant = c.instant.Add(6 * 24 * time.Hour)
 	if Has(s.Recall("a@example.com", "b"), m) {
 		t.Error("remembered for more than a week")
 	}

@@ -15,35 +15,35 @@ import (
 func TestSettle(t *testing.T) {
 	path := storePath(t)
 	s := open(t, path, Options{})
-	one, two := sumOf(1), sumOf(2)
-	settle(t, s, one, "b delivered", "c pending", "d refused 552-full")
+	sum, two := sumOf(1), sumOf(2)
+	settle(t, s, sum, "b delivered", "c pending", "d refused 552-full")
 	settle(t, s, two, "b pending", "c delivered", "c refused 550-twice-named", "e refused x", "e delivered")
 	for range 2 {
-		want(t, s, "b", has(one), pending(two))
-		want(t, s, "c", pending(one), has(two))
-		want(t, s, "d", refused(one))
+		want(t, s, "b", has(sum), pending(two))
+		want(t, s, "c", pending(sum), has(two))
+		want(t, s, "d", refused(sum))
 		want(t, s, "e", has(two))
 		want(t, s, "B")
 		want(t, s, "x")
 		if known := s.Recall("other@example.com", "b"); known != nil {
 			t.Errorf("another sender: %v", known)
 		}
-		if !s.Knows(one) || s.Knows(sumOf(3)) {
+		if !s.Knows(sum) || s.Knows(sumOf(3)) {
 			t.Error("Knows is wrong")
 		}
 		s.Close()
 		s = open(t, path, Options{})
 	}
-	settle(t, s, one, "b settled", "c refused x", "never-heard-of settled")
+	settle(t, s, sum, "b settled", "c refused x", "never-heard-of settled")
 	for range 2 {
 		want(t, s, "b", pending(two))
-		want(t, s, "c", refused(one), has(two))
+		want(t, s, "c", refused(sum), has(two))
 		s.Close()
 		s = open(t, path, Options{})
 	}
-	settle(t, s, one, "c settled", "d settled")
+	settle(t, s, sum, "c settled", "d settled")
 	settle(t, s, two, "b settled", "c settled", "e settled")
-	if s.Len() != 0 || s.Knows(one) {
+	if s.Len() != 0 || s.Knows(sum) {
 		t.Errorf("%d entries are left", s.Len())
 	}
 	if text := readFile(t, path); strings.Contains(text, "example") {
@@ -62,20 +62,20 @@ func TestAge(t *testing.T) {
 	s := open(t, path, Options{now: c.now})
 	m := sumOf(1)
 	settle(t, s, m, "b delivered", "c pending")
-	c.at = c.at.Add(6 * 24 * time.Hour)
+	c.instant = c.instant.Add(6 * 24 * time.Hour)
 	settle(t, s, m, "c refused x")
 	want(t, s, "b", has(m))
-	c.at = c.at.Add(25 * time.Hour)
+	c.instant = c.instant.Add(25 * time.Hour)
 	want(t, s, "b")
 	want(t, s, "c")
 	want(t, open(t, path, Options{now: c.now}), "b")
 
 	// A clock that was ahead does not keep an entry for ever.
 	settle(t, s, m, "b delivered")
-	c.at = c.at.Add(-365 * 24 * time.Hour)
+	c.instant = c.instant.Add(-365 * 24 * time.Hour)
 	s = open(t, path, Options{now: c.now})
 	want(t, s, "b", has(m))
-	c.at = c.at.Add(8 * 24 * time.Hour)
+	c.instant = c.instant.Add(8 * 24 * time.Hour)
 	want(t, s, "b")
 }
 
@@ -91,10 +91,10 @@ func TestFlood(t *testing.T) {
 	if s.Len() != 100 {
 		t.Errorf("%d entries", s.Len())
 	}
-	for _, of := range []*Store{s, open(t, path, Options{MaxEntries: 100})} {
-		want(t, of, "r649")
-		want(t, of, "r650", has(sumOf(650)))
-		want(t, of, "s699", refused(sumOf(699)))
+	for _, store := range []*Store{s, open(t, path, Options{MaxEntries: 100})} {
+		want(t, store, "r649")
+		want(t, store, "r650", has(sumOf(650)))
+		want(t, store, "s699", refused(sumOf(699)))
 	}
 	if n := strings.Count(readFile(t, path), "\n"); n > 2*100+slack {
 		t.Errorf("the file has %d lines", n)
@@ -156,7 +156,7 @@ func TestTurn(t *testing.T) {
 // TestGroup wants recipients to share a transaction unless their states differ for a
 // message that they all have in common.
 func TestGroup(t *testing.T) {
-	one, two := sumOf(1), sumOf(2)
+	sum, two := sumOf(1), sumOf(2)
 	words := func(m Sum, words uint64) Entry { return Entry{Message: m, State: Refused, Words: words} }
 	for name, c := range map[string]struct {
 		recipients [][]Entry
@@ -164,15 +164,15 @@ func TestGroup(t *testing.T) {
 		mayHave    bool
 	}{
 		"nobody known":           {[][]Entry{nil, nil}, "yy", false},
-		"all have it":            {[][]Entry{{has(one)}, {has(one)}}, "yy", true},
-		"has and pending":        {[][]Entry{{has(one)}, {pending(one)}, {has(one)}}, "yny", true},
-		"same words":             {[][]Entry{{words(one, 1)}, {words(one, 1)}, {words(one, 2)}}, "yyn", false},
-		"unknown after known":    {[][]Entry{{has(one)}, nil, {pending(one)}}, "yyy", false},
-		"known after unknown":    {[][]Entry{nil, {has(one)}, {pending(one)}}, "yyy", false},
-		"different messages":     {[][]Entry{{has(one)}, {has(two)}, {pending(one)}}, "yyy", false},
-		"one of two in common":   {[][]Entry{{has(one), has(two)}, {has(two)}, {has(one)}}, "yyy", false},
-		"two, one is different":  {[][]Entry{{has(one), has(two)}, {has(two), pending(one)}}, "yn", true},
-		"refused, then has both": {[][]Entry{{words(one, 1)}, {has(one), has(two)}}, "yn", false},
+		"all have it":            {[][]Entry{{has(sum)}, {has(sum)}}, "yy", true},
+		"has and pending":        {[][]Entry{{has(sum)}, {pending(sum)}, {has(sum)}}, "yny", true},
+		"same words":             {[][]Entry{{words(sum, 1)}, {words(sum, 1)}, {words(sum, 2)}}, "yyn", false},
+		"unknown after known":    {[][]Entry{{has(sum)}, nil, {pending(sum)}}, "yyy", false},
+		"known after unknown":    {[][]Entry{nil, {has(sum)}, {pending(sum)}}, "yyy", false},
+		"different messages":     {[][]Entry{{has(sum)}, {has(two)}, {pending(sum)}}, "yyy", false},
+		"one of two in common":   {[][]Entry{{has(sum), has(two)}, {has(two)}, {has(sum)}}, "yyy", false},
+		"two, one is different":  {[][]Entry{{has(sum), has(two)}, {has(two), pending(sum)}}, "yn", true},
+		"refused, then has both": {[][]Entry{{words(sum, 1)}, {has(sum), has(two)}}, "yn", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var g Group

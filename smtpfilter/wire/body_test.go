@@ -193,8 +193,8 @@ func TestBodyRandomly(t *testing.T) {
 		}
 		input := msg.String() + ".\r\nMAIL FROM:<next@example.com>\r\n"
 		if rng.IntN(10) == 0 && msg.Len() > 0 {
-			at := rng.IntN(msg.Len())
-			input = input[:at] + string("\r\n\x00"[rng.IntN(3)]) + input[at:]
+			pos := rng.IntN(msg.Len())
+			input = input[:pos] + string("\r\n\x00"[rng.IntN(3)]) + input[pos:]
 		}
 		var pieces [][]byte
 		for left := []byte(input); len(left) > 0; {

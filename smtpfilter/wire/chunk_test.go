@@ -94,8 +94,8 @@ func checkChunks(t *testing.T, text string, pieces [][]byte, binary bool) {
 // chunks, whole and byte by byte.
 func TestChunksExhaustively(t *testing.T) {
 	count := everyString(t, 5, func(s string) {
-		for at := range len(s) + 1 {
-			input := bdat(s, at) + "NOOP\r\n"
+		for pos := range len(s) + 1 {
+			input := bdat(s, pos) + "NOOP\r\n"
 			for _, binary := range []bool{false, true} {
 				checkChunks(t, s, [][]byte{[]byte(input)}, binary)
 				checkChunks(t, s, bytewise(input), binary)
@@ -275,14 +275,14 @@ func TestChunksSize(t *testing.T) {
 // TestChunksHeader finds the header section across chunks.
 func TestChunksHeader(t *testing.T) {
 	const text = "A: b\r\nC: d\r\n\r\n\r\nbody\r\n"
-	for at := range len(text) + 1 {
+	for pos := range len(text) + 1 {
 		for size := range len(text) {
-			_, b := inChunks(t, split(bdat(text, at), size+1), Config{}, false)
+			_, b := inChunks(t, split(bdat(text, pos), size+1), Config{}, false)
 			section, err := b.Header(100)
 			header := string(section)
 			rest, restErr := readBody(b)
 			if header != "A: b\r\nC: d\r\n\r\n" || err != nil || header+rest != text || restErr != io.EOF {
-				t.Errorf("chunk %d, packets %d: header %q, %v; rest %q, %v", at, size+1, header, err, rest, restErr)
+				t.Errorf("chunk %d, packets %d: header %q, %v; rest %q, %v", pos, size+1, header, err, rest, restErr)
 			}
 		}
 	}
@@ -306,8 +306,8 @@ func TestBinaryHeader(t *testing.T) {
 		"A: b\r\nFrom: \x00c\r\n\r\nbody": ErrNUL,
 		"A: b\r":                          ErrBareNewline,
 	} {
-		for at := range len(text) {
-			c, b := inChunks(t, [][]byte{[]byte(bdat(text, at) + "NOOP\r\n")}, Config{}, true)
+		for pos := range len(text) {
+			c, b := inChunks(t, [][]byte{[]byte(bdat(text, pos) + "NOOP\r\n")}, Config{}, true)
 			if _, err := b.Header(100); err != want {
 				t.Errorf("%q: %v, want %v", text, err, want)
 			}
@@ -322,13 +322,13 @@ func TestBinaryHeader(t *testing.T) {
 func TestChunksCut(t *testing.T) {
 	const text = "A: b\r\n\r\nbody\r\n"
 	input := bdat(text, 3, 9)
-	for at := len("BDAT 3\r\n"); at < len(input); at++ {
-		c, b := inChunks(t, [][]byte{[]byte(input[:at])}, Config{}, false)
+	for pos := len("BDAT 3\r\n"); pos < len(input); pos++ {
+		c, b := inChunks(t, [][]byte{[]byte(input[:pos])}, Config{}, false)
 		if got, err := readBody(b); err != io.ErrUnexpectedEOF || !strings.HasPrefix(text, got) {
-			t.Errorf("cut at %d: %q, %v", at, got, err)
+			t.Errorf("cut at %d: %q, %v", pos, got, err)
 		}
 		if err := b.Discard(); !errors.Is(err, io.ErrUnexpectedEOF) || !c.last {
-			t.Errorf("cut at %d: discarding: %v, the connection ends: %v", at, err, c.last)
+			t.Errorf("cut at %d: discarding: %v, the connection ends: %v", pos, err, c.last)
 		}
 	}
 }

@@ -121,8 +121,8 @@ func TestNormalizeRandomly(t *testing.T) {
 // stuffing. A newline may be divided between them.
 func TestNormalizeChunks(t *testing.T) {
 	everyString(t, 5, func(s string) {
-		for at := range len(s) + 1 {
-			input := bdat(s, at)
+		for pos := range len(s) + 1 {
+			input := bdat(s, pos)
 			for _, pieces := range [][][]byte{{[]byte(input)}, bytewise(input)} {
 				noticed := 0
 				c, b := inChunks(t, pieces, normalizing(&noticed), false)
@@ -132,7 +132,7 @@ func TestNormalizeChunks(t *testing.T) {
 				case nul && err != ErrNUL:
 					t.Errorf("%q: %v, want %v", s, err, ErrNUL)
 				case !nul && (err != io.EOF || got != normalized(s) || b.Size() != int64(len(got)) || noticed == 1 != bare):
-					t.Errorf("%q in chunks of %d: got %q of size %d, %v, noticed %d times", s, at, got, b.Size(), err, noticed)
+					t.Errorf("%q in chunks of %d: got %q of size %d, %v, noticed %d times", s, pos, got, b.Size(), err, noticed)
 				}
 				c.in.release()
 			}

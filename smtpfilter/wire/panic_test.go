@@ -69,9 +69,9 @@ func TestPanic(t *testing.T) {
 				t.Errorf("the client is told %s", got)
 			}
 			select {
-			case said := <-log:
-				if !strings.Contains(said, "panic: as asked\n") {
-					t.Errorf("the log has %q", said)
+			case text := <-log:
+				if !strings.Contains(text, "panic: as asked\n") {
+					t.Errorf("the log has %q", text)
 				}
 			case <-time.After(waitLimit):
 				t.Error("the log has nothing")

@@ -24,7 +24,7 @@ import (
 // checkLocalUTF8 and checkDomainUTF8 accept them.
 type Path struct {
 	addr string
-	at   int // index of the '@' that splits addr, or -1
+	pos  int // index of the '@' that splits addr, or -1
 }
 
 // String returns the address without brackets, "" for the null reverse-path.
@@ -35,18 +35,18 @@ func (p Path) IsNull() bool { return p.addr == "" }
 
 // LocalPart returns the part before the '@', quotes included.
 func (p Path) LocalPart() string {
-	if p.IsNull() || p.at < 0 {
+	if p.IsNull() || p.pos < 0 {
 		return p.addr
 	}
-	return p.addr[:p.at]
+	return p.addr[:p.pos]
 }
 
 // Domain returns the part after the '@', "" for <> and <postmaster>.
 func (p Path) Domain() string {
-	if p.IsNull() || p.at < 0 {
+	if p.IsNull() || p.pos < 0 {
 		return ""
 	}
-	return p.addr[p.at+1:]
+	return p.addr[p.pos+1:]
 }
 
 // The reasons to refuse a path, as texts for a reply.
@@ -90,9 +90,9 @@ func parsePath(s string) (p Path, rest string, err error) {
 	if err != nil {
 		return Path{}, "", err
 	}
-	p.at = -1
+	p.pos = -1
 	if strings.HasPrefix(s[end:], "@") {
-		p.at = end
+		p.pos = end
 		if end, err = scanDomain(s, end+1); err != nil {
 			return Path{}, "", err
 		}

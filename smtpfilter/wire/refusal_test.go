@@ -26,48 +26,48 @@ var refusals = []struct {
 	before string // commands and chunks before it
 	text   string // of the chunk
 	first  string // the replies to what is before
-	one    string // the replies to a last chunk and QUIT
+	item   string // the replies to a last chunk and QUIT
 	two    string // the replies to two chunks and QUIT
 	size   string // the announced size where it is not the chunk's
 }{
-	{name: "no MAIL", text: commands, one: "503 221", two: "503 503 221"},
+	{name: "no MAIL", text: commands, item: "503 221", two: "503 503 221"},
 	{name: "no recipient", before: fmt.Sprintf(mail, "a"), text: commands,
-		first: "250", one: "503 221", two: "503 503 221"},
+		first: "250", item: "503 221", two: "503 503 221"},
 	{name: "MAIL refused", before: fmt.Sprintf(mail, "refused") + rcpt, text: commands,
-		first: "550 503", one: "503 221", two: "503 503 221"},
+		first: "550 503", item: "503 221", two: "503 503 221"},
 	{name: "RCPT refused", before: fmt.Sprintf(mail, "a") + "RCPT TO:<refused@example.net>\r\n", text: commands,
-		first: "250 550", one: "503 221", two: "503 503 221"},
+		first: "250 550", item: "503 221", two: "503 503 221"},
 	{name: "MAIL malformed", before: "MAIL FROM:<a b@example.com>\r\n" + rcpt, text: commands,
-		first: "501 503", one: "503 221", two: "503 503 221"},
+		first: "501 503", item: "503 221", two: "503 503 221"},
 	{name: "given up before", before: fmt.Sprintf(mail, "a") + rcpt + "BDAT 3\r\nx\r\nRSET\r\n", text: commands,
-		first: "250 250 250 250", one: "503 221", two: "503 503 221"},
+		first: "250 250 250 250", item: "503 221", two: "503 503 221"},
 	{name: "announced too large", before: fmt.Sprintf(mail, "a") + rcpt, text: strings.Repeat(commands, 50),
-		first: "250 250", one: "552 221", two: "552 503 221"},
+		first: "250 250", item: "552 221", two: "552 503 221"},
 	{name: "too large with the one before", before: fmt.Sprintf(mail, "a") + rcpt + "BDAT 3900\r\n" + strings.Repeat("x\r\n", 1300),
-		text: strings.Repeat(commands, 2), first: "250 250 250", one: "552 221", two: "552 503 221"},
+		text: strings.Repeat(commands, 2), first: "250 250 250", item: "552 221", two: "552 503 221"},
 	{name: "far too large", before: fmt.Sprintf(mail, "a") + rcpt, text: commands, size: "99999999999",
-		first: "250 250", one: "552", two: "552"},
-	{name: "far too large, no MAIL", text: commands, size: "99999999999", one: "503", two: "503"},
+		first: "250 250", item: "552", two: "552"},
+	{name: "far too large, no MAIL", text: commands, size: "99999999999", item: "503", two: "503"},
 	{name: "no size", before: fmt.Sprintf(mail, "a") + rcpt, text: commands, size: "0x10",
-		first: "250 250", one: "501", two: "501"},
+		first: "250 250", item: "501", two: "501"},
 	{name: "more than int64", before: fmt.Sprintf(mail, "a") + rcpt, text: commands, size: "9999999999999999999",
-		first: "250 250", one: "501", two: "501"},
+		first: "250 250", item: "501", two: "501"},
 	{name: "no size between chunks", before: fmt.Sprintf(mail, "a") + rcpt + "BDAT 3\r\nx\r\n", text: commands, size: "-1",
-		first: "250 250 250", one: "501", two: "501"},
+		first: "250 250 250", item: "501", two: "501"},
 	{name: "header too large", before: fmt.Sprintf(mail, "header") + rcpt, text: commands,
-		first: "250 250", one: "552 221", two: "552 503 221"},
+		first: "250 250", item: "552 221", two: "552 503 221"},
 	{name: "refused early", before: fmt.Sprintf(mail, "early") + rcpt, text: commands,
-		first: "250 250", one: "550 221", two: "550 503 221"},
+		first: "250 250", item: "550 221", two: "550 503 221"},
 	{name: "refused in the middle", before: fmt.Sprintf(mail, "middle") + rcpt, text: commands,
-		first: "250 250", one: "550 221", two: "550 503 221"},
+		first: "250 250", item: "550 221", two: "550 503 221"},
 	{name: "NUL", before: fmt.Sprintf(mail, "a") + rcpt, text: "x\x00y\r\n" + commands,
-		first: "250 250", one: "550 221", two: "550 503 221"},
+		first: "250 250", item: "550 221", two: "550 503 221"},
 	{name: "bare LF", before: fmt.Sprintf(mail, "a") + rcpt, text: "x\n" + commands,
-		first: "250 250", one: "550 221", two: "550 503 221"},
+		first: "250 250", item: "550 221", two: "550 503 221"},
 	{name: "bare CR", before: fmt.Sprintf(mail, "a") + rcpt, text: "x\r" + commands,
-		first: "250 250", one: "550 221", two: "550 503 221"},
+		first: "250 250", item: "550 221", two: "550 503 221"},
 	{name: "CR at the end", before: fmt.Sprintf(mail, "a") + rcpt + "BDAT 2\r\nx\r", text: commands,
-		first: "250 250 250", one: "550 221", two: "550 503 221"},
+		first: "250 250 250", item: "550 221", two: "550 503 221"},
 }
 
 // TestRefusedChunks refuses chunks full of commands, which come in packets of
@@ -79,18 +79,18 @@ func TestRefusedChunks(t *testing.T) {
 			size = fmt.Sprint(len(tt.text))
 		}
 		head := tt.before + "BDAT " + size
-		one := []string{head + " LAST\r\n", tt.text, "QUIT\r\n"}
-		whole := strings.Join(one, "")
+		single := []string{head + " LAST\r\n", tt.text, "QUIT\r\n"}
+		whole := strings.Join(single, "")
 		half := len(tt.text) / 2
 		for _, packets := range []struct {
 			name   string
 			pieces []string
 			want   string
 		}{
-			{"whole", []string{whole}, tt.one},
-			{"bytewise", strings.Split(whole, ""), tt.one},
-			{"command and chunk", one, tt.one},
-			{"chunk divided", []string{one[0] + tt.text[:half], tt.text[half:] + one[2]}, tt.one},
+			{"whole", []string{whole}, tt.item},
+			{"bytewise", strings.Split(whole, ""), tt.item},
+			{"command and chunk", single, tt.item},
+			{"chunk divided", []string{single[0] + tt.text[:half], tt.text[half:] + single[2]}, tt.item},
 			{"two chunks", []string{head + "\r\n" + tt.text + whole[len(tt.before):]}, tt.two},
 		} {
 			t.Run(tt.name+"/"+packets.name, func(t *testing.T) {
@@ -141,26 +141,26 @@ func TestFaultsAtEveryOffset(t *testing.T) {
 	const silent = 10 * time.Millisecond
 	for _, tt := range []struct {
 		name string
-		cfg  func(at int) wire.Config
-		send func(at int) string // behind the replies to MAIL and RCPT
-		then string              // what is sent behind the reply
+		cfg  func(pos int) wire.Config
+		send func(pos int) string // behind the replies to MAIL and RCPT
+		then string               // what is sent behind the reply
 		want string
 	}{
 		{"NUL", func(int) wire.Config { return wire.Config{} },
-			func(at int) string { return "DATA\r\n" + body[:at] + "\x00" + body[at:] + ".\r\n" }, commands, "354 550"},
-		{"limit", func(at int) wire.Config { return wire.Config{Rules: wire.Rules{MaxMessageBytes: int64(at + 1)}} },
-			func(at int) string { return "DATA\r\n" + body + "12\r\n.\r\n" }, commands, "354 552"},
+			func(pos int) string { return "DATA\r\n" + body[:pos] + "\x00" + body[pos:] + ".\r\n" }, commands, "354 550"},
+		{"limit", func(pos int) wire.Config { return wire.Config{Rules: wire.Rules{MaxMessageBytes: int64(pos + 1)}} },
+			func(pos int) string { return "DATA\r\n" + body + "12\r\n.\r\n" }, commands, "354 552"},
 		{"silence", func(int) wire.Config { return wire.Config{Rules: wire.Rules{DataTimeout: silent}} },
-			func(at int) string { return "DATA\r\n" + body[:at] }, body + ".\r\n" + commands, "354 421"},
+			func(pos int) string { return "DATA\r\n" + body[:pos] }, body + ".\r\n" + commands, "354 421"},
 		{"silence in a chunk", func(int) wire.Config { return wire.Config{Rules: wire.Rules{DataTimeout: silent}} },
-			func(at int) string { return fmt.Sprintf("BDAT %d LAST\r\n", len(body)) + body[:at] }, body + commands, "421"},
+			func(pos int) string { return fmt.Sprintf("BDAT %d LAST\r\n", len(body)) + body[:pos] }, body + commands, "421"},
 		{"silence behind a chunk", func(int) wire.Config { return wire.Config{Rules: wire.Rules{DataTimeout: silent}} },
-			func(at int) string { return fmt.Sprintf("BDAT %d\r\n", at) + body[:at] }, commands, "250 421"},
+			func(pos int) string { return fmt.Sprintf("BDAT %d\r\n", pos) + body[:pos] }, commands, "250 421"},
 	} {
-		for at := range 100 {
-			t.Run(fmt.Sprintf("%s/%d", tt.name, at), func(t *testing.T) {
+		for pos := range 100 {
+			t.Run(fmt.Sprintf("%s/%d", tt.name, pos), func(t *testing.T) {
 				t.Parallel()
-				g := newGate(t, tt.cfg(at))
+				g := newGate(t, tt.cfg(pos))
 				c := dial(t, g.addr)
 				io.WriteString(c, "EHLO client.example\r\n"+fmt.Sprintf(mail, "a")+rcpt)
 				for _, want := range []string{"220", "250", "250", "250"} {
@@ -168,7 +168,7 @@ func TestFaultsAtEveryOffset(t *testing.T) {
 						t.Fatalf("reply %s, want %s", got, want)
 					}
 				}
-				io.WriteString(c, tt.send(at))
+				io.WriteString(c, tt.send(pos))
 				var got []string
 				for range strings.Fields(tt.want) {
 					got = append(got, c.reply())

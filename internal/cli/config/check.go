@@ -176,8 +176,8 @@ func printProblems(w io.Writer, lists []blocklist.ListStats) {
 			shown[sortOf(p)]++
 		}
 		for _, all := range []struct {
-			sort, one, many string
-			n               int
+			sort, item, many string
+			n                int
 		}{
 			{invalidLine, "invalid line", "invalid lines", l.Invalid},
 			{unsupportedLine, "unsupported line", "unsupported lines", l.Unsupported},
@@ -185,7 +185,7 @@ func printProblems(w io.Writer, lists []blocklist.ListStats) {
 			{disallowedLine, "disallowed entry", "disallowed entries", l.Disallowed},
 		} {
 			if more := all.n - shown[all.sort]; more > 0 {
-				fmt.Fprintf(w, "list %s: %s more\n", l.Name, text.Count(more, all.one, all.many))
+				fmt.Fprintf(w, "list %s: %s more\n", l.Name, text.Count(more, all.item, all.many))
 			}
 		}
 		for _, note := range l.Notes {

@@ -99,8 +99,8 @@ func printSessions(w io.Writer, all []accounts.Session) {
 		return
 	}
 	t := term.Table{Columns: []term.Column{{Title: "user"}, {Title: "since", Left: true}, {Title: "last request", Left: true}, {Title: "from", Left: true}, {Title: "id", Left: true}}}
-	for _, one := range all {
-		t.Add(one.Name, clock(&one.Began), clock(&one.Seen), one.From, one.ID)
+	for _, session := range all {
+		t.Add(session.Name, clock(&session.Began), clock(&session.Seen), session.From, session.ID)
 	}
 	t.Write(w, term.Columns)
 }

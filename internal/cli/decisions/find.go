@@ -90,8 +90,8 @@ func (s *session) printFound(f format, page *fleetsearch.Page, notes []string) e
 	if len(page.Decisions) > 0 {
 		fmt.Fprintln(w)
 	}
-	if said := page.Answered(); said != "" {
-		notes = append(notes, said)
+	if text := page.Answered(); text != "" {
+		notes = append(notes, text)
 	}
 	for _, note := range notes {
 		term.PrintWrapped(w, "", note)
@@ -120,25 +120,25 @@ func writeCSV(w io.Writer, page *fleetsearch.Page) error {
 
 // summary says how much was found, and where the history ends.
 func (s *session) summary(page *fleetsearch.Page) string {
-	said := "Nothing found."
+	message := "Nothing found."
 	if n := len(page.Decisions); n > 0 {
-		said = text.Count(n, "decision", "decisions") + "."
+		message = text.Count(n, "decision", "decisions") + "."
 	}
 	if page.Incomplete && page.Gates != nil {
-		said += " A gate has searched for too long and has given up, so there may be more: --since bounds it."
+		message += " A gate has searched for too long and has given up, so there may be more: --since bounds it."
 	} else if page.Incomplete {
-		said += " The search took too long and was given up, so there may be more: --since bounds it."
+		message += " The search took too long and was given up, so there may be more: --since bounds it."
 	} else if page.Next != "" {
-		said += " There are older ones: see --last and --since."
+		message += " There are older ones: see --last and --since."
 	}
-	said += " " + reaches(page.Reach)
+	message += " " + reaches(page.Reach)
 	if page.Fault != "" {
-		said += " " + missesNewest(page.Fault)
+		message += " " + missesNewest(page.Fault)
 	}
 	if len(page.Decisions) == 0 && page.Reach != nil && s.config.Decisions.Record != config.RecordAll {
-		said += ` Accepted messages of senders on no list are not in it ([decisions] record = "refused"); the log has them.`
+		message += ` Accepted messages of senders on no list are not in it ([decisions] record = "refused"); the log has them.`
 	}
-	return said
+	return message
 }
 
 // reaches says how far back the history reaches.
@@ -195,28 +195,28 @@ func recipients(d *history.Decision) string {
 	for _, to := range d.Recipients[:min(maxNamed, len(d.Recipients))] {
 		named = append(named, angle(to))
 	}
-	said := strings.Join(named, ", ")
+	message := strings.Join(named, ", ")
 	if more := len(d.Recipients) - len(named) + d.MoreRecipients; more > 0 {
-		said += fmt.Sprintf(" and %s more", text.Number(more))
+		message += fmt.Sprintf(" and %s more", text.Number(more))
 	}
-	return said
+	return message
 }
 
 // because names the list and the entry, and the sender that it matches if that is not the one of
 // the envelope.
 func because(d *history.Decision) string {
-	said := d.List
+	text := d.List
 	if d.Entry != "" {
-		said += ": " + d.Entry
+		text += ": " + d.Entry
 	}
 	if d.Reason != "" {
-		said += " (" + d.Reason + ")"
+		text += " (" + d.Reason + ")"
 	}
 	if judged := d.Attr("sender"); judged != "" {
-		said += ", for " + angle(judged)
+		text += ", for " + angle(judged)
 		if identity := d.Attr("identity"); identity != verdict.EnvelopeIdentity {
-			said += " in " + identity
+			text += " in " + identity
 		}
 	}
-	return said
+	return text
 }

@@ -107,15 +107,15 @@ func (s *session) printTop(f format, kind string, since time.Time, ranked []hist
 		t.Write(w, term.Columns)
 		fmt.Fprintln(w)
 	}
-	said := "Since " + since.Local().Format(time.DateTime) + "."
+	message := "Since " + since.Local().Format(time.DateTime) + "."
 	if len(ranked) == 0 {
-		said = "No decisions since " + since.Local().Format(time.DateTime) + "."
+		message = "No decisions since " + since.Local().Format(time.DateTime) + "."
 	}
-	said += " " + reaches(reach)
+	message += " " + reaches(reach)
 	if fault != "" {
-		said += " " + missesNewest(fault)
+		message += " " + missesNewest(fault)
 	}
-	term.PrintWrapped(w, "", said)
+	term.PrintWrapped(w, "", message)
 	return nil
 }
 

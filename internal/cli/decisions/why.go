@@ -105,8 +105,8 @@ type answer struct {
 	messages []*message       // the newest first
 	more     bool             // there are older ones
 
-	now    []present
-	notNow string // why it is not known what would happen now
+	presents []present
+	notNow   string // why it is not known what would happen now
 }
 
 // message is a message, with the decisions about it, the oldest first.
@@ -236,15 +236,15 @@ func (a *answer) askNow() {
 	}
 	for _, q := range questions {
 		p := present{Listener: q.Listener, address: q.Address}
-		said, err := lists.Address(a.ctx, q)
+		answer, err := lists.Address(a.ctx, q)
 		if err != nil {
 			p.Error = err.Error()
 		} else {
 			var text strings.Builder
-			said.Print(&text)
-			p.Result, p.text = said.JSON, text.String()
+			answer.Print(&text)
+			p.Result, p.text = answer.JSON, text.String()
 		}
-		a.now = append(a.now, p)
+		a.presents = append(a.presents, p)
 	}
 }
 

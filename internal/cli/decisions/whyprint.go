@@ -32,7 +32,7 @@ func (a *answer) print(w io.Writer) {
 		term.PrintWrapped(w, "", domainsOnly(a.asked))
 	}
 	a.printSearched(w, reaches(a.page.Reach))
-	if a.notNow != "" || len(a.now) > 0 {
+	if a.notNow != "" || len(a.presents) > 0 {
 		fmt.Fprintln(w)
 	}
 	a.printNow(w)
@@ -45,8 +45,8 @@ func (a *answer) printSearched(w io.Writer, reach string) {
 		reach += " " + missesNewest(a.page.Fault)
 	}
 	term.PrintWrapped(w, "", reach)
-	if said := a.page.Answered(); said != "" {
-		term.PrintWrapped(w, "", said)
+	if text := a.page.Answered(); text != "" {
+		term.PrintWrapped(w, "", text)
 	}
 }
 
@@ -63,19 +63,19 @@ func (a *answer) printNothing(w io.Writer) {
 	if !a.query.Since.IsZero() {
 		what += " since " + a.query.Since.Local().Format(time.DateTime)
 	}
-	said := "Nothing about " + what + ": the history here is empty."
+	text := "Nothing about " + what + ": the history here is empty."
 	if back := a.page.Reach; back != nil {
 		c := a.config.Decisions
-		said = fmt.Sprintf(`Nothing about %s: the history here reaches back to %s; a longer [decisions] keep, or a larger max_bytes, makes it longer.`,
+		text = fmt.Sprintf(`Nothing about %s: the history here reaches back to %s; a longer [decisions] keep, or a larger max_bytes, makes it longer.`,
 			what, back.Local().Format(time.DateTime))
 		if a.query.ID != "" {
-			said += " Of equal refusals within a minute the first ten have their ids here, and the log has all."
+			text += " Of equal refusals within a minute the first ten have their ids here, and the log has all."
 		}
 		if c.Record != config.RecordAll {
-			said += ` Accepted messages of senders on no list are in the log only; record = "all" keeps them here.`
+			text += ` Accepted messages of senders on no list are in the log only; record = "all" keeps them here.`
 		}
 	}
-	a.printSearched(w, said)
+	a.printSearched(w, text)
 	if a.config.OnlyDNS() {
 		term.PrintWrapped(w, "", dnsNotKept)
 	}
@@ -86,10 +86,10 @@ func (a *answer) printNow(w io.Writer) {
 		term.PrintWrapped(w, "What would happen now is not known: ", a.notNow)
 		return
 	}
-	if len(a.now) > 0 {
+	if len(a.presents) > 0 {
 		fmt.Fprintln(w, "Now, as spamgate check says:")
 	}
-	for _, p := range a.now {
+	for _, p := range a.presents {
 		if p.Error != "" {
 			term.PrintWrapped(w, "  "+p.address+": ", p.Error)
 			continue
@@ -241,7 +241,7 @@ type (
 func (a *answer) forPrograms() answerJSON {
 	p := &a.page
 	out := answerJSON{
-		Query: a.asked, Messages: []messageJSON{}, More: a.more, Now: a.now, NotNow: a.notNow,
+		Query: a.asked, Messages: []messageJSON{}, More: a.more, Now: a.presents, NotNow: a.notNow,
 		Searched: searchedJSON{historyJSON{p.Reach, p.Fault, p.Gates, p.Missing, p.Errors, p.FleetError}},
 	}
 	for _, m := range slices.Backward(a.messages) {

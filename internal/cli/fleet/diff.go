@@ -73,11 +73,11 @@ func printDiff(w io.Writer, d *admin.FleetDiff, all bool, width int) {
 		if l.Equal && !all {
 			continue
 		}
-		said := "members differ"
+		message := "members differ"
 		if l.Equal {
-			said = "equal on all members"
+			message = "equal on all members"
 		}
-		fmt.Fprintf(w, "list %s: %s\n", l.List, said)
+		fmt.Fprintf(w, "list %s: %s\n", l.List, message)
 		t := term.Table{Indent: "  ", Columns: []term.Column{
 			{Title: "member"}, {Title: "sequence"}, {Title: "serves", Left: true}, {Title: "entries"}, {Title: "note", Left: true},
 		}}

@@ -188,7 +188,7 @@ type sieveWarnings struct {
 	full    bool // the filter's own estimate is above the capacity
 	printed int
 	next    int     // at which count to look again
-	said    float64 // the rate of the last warning
+	count   float64 // the rate of the last warning
 }
 
 // begin warns if the sieve is too small for its entries.
@@ -207,16 +207,16 @@ func (w *sieveWarnings) check() {
 	}
 	w.next = w.printed + w.capacity/100 + 1
 	rate := w.filter.ExpectedFPR(float64(w.printed))
-	if w.said > 0 && rate < max(10*w.said, 1e-9) {
+	if w.count > 0 && rate < max(10*w.count, 1e-9) {
 		return
 	}
-	w.said = max(rate, math.SmallestNonzeroFloat64)
-	at := "more than the sieve is made for"
+	w.count = max(rate, math.SmallestNonzeroFloat64)
+	place := "more than the sieve is made for"
 	if w.printed <= w.capacity {
-		at = "as many as the sieve is made for"
+		place = "as many as the sieve is made for"
 	}
 	fmt.Fprintf(w.stderr, "spamgate: hashes sieve: %s, %s: it now drops about %s (%s)%s, and more with each; use more --entries or --bits\n",
-		text.Count(w.printed, "key", "different keys"), at, oneIn(rate), term.FPR(rate), w.atBest)
+		text.Count(w.printed, "key", "different keys"), place, oneIn(rate), term.FPR(rate), w.atBest)
 }
 
 // oneIn returns a rate as "1 in 1,200 new keys".

@@ -173,20 +173,20 @@ func printMail(w io.Writer, h admin.Health) {
 	if len(h.Mail.Listeners) == 0 {
 		return
 	}
-	said := "can pass: listening on " + strings.Join(h.Mail.Listeners, ", ")
+	text := "can pass: listening on " + strings.Join(h.Mail.Listeners, ", ")
 	for _, hop := range h.Mail.NextHops {
 		switch {
 		case hop.Unknown:
-			said += "; " + hop.Address + " answers"
+			text += "; " + hop.Address + " answers"
 		case !hop.Up:
-			said += "; " + hop.Address + " is DOWN (" + hop.Error + ")"
+			text += "; " + hop.Address + " is DOWN (" + hop.Error + ")"
 		case hop.Passed != nil:
-			said += fmt.Sprintf("; %s accepted MAIL %s ago", hop.Address, term.Age(max(0, h.Time.Sub(*hop.Passed))))
+			text += fmt.Sprintf("; %s accepted MAIL %s ago", hop.Address, term.Age(max(0, h.Time.Sub(*hop.Passed))))
 		default:
-			said += "; " + hop.Address + " works"
+			text += "; " + hop.Address + " works"
 		}
 	}
-	term.PrintWrapped(w, labelMail, said)
+	term.PrintWrapped(w, labelMail, text)
 }
 
 // describeDoor returns the address of a door, its kind, and its name.
@@ -228,11 +228,11 @@ func printState(w io.Writer, h admin.Health) {
 		term.PrintWrapped(w, labelState+wrong, h.State.Problem)
 		return
 	}
-	said := "is usable: " + h.State.Dir
+	text := "is usable: " + h.State.Dir
 	if h.State.Free != nil {
-		said += ", " + term.ByteSize(*h.State.Free) + " left"
+		text += ", " + term.ByteSize(*h.State.Free) + " left"
 	}
-	term.PrintWrapped(w, labelState, said)
+	term.PrintWrapped(w, labelState, text)
 }
 
 // printHistory warns of a history of decisions that stands still, or is too short. Mail passes all

@@ -87,9 +87,9 @@ func (c *comparison) taken(cmd *cobra.Command) ([]namedFile, error) {
 			all = append(all, namedFile{"the file of --corpus " + path, info})
 		}
 	}
-	for _, one := range [][2]string{{"--indices ", c.indices}, {"--from ", c.from}} {
-		if info, err := os.Stat(one[1]); one[1] != "" && err == nil {
-			all = append(all, namedFile{"the file of " + one[0] + one[1], info})
+	for _, single := range [][2]string{{"--indices ", c.indices}, {"--from ", c.from}} {
+		if info, err := os.Stat(single[1]); single[1] != "" && err == nil {
+			all = append(all, namedFile{"the file of " + single[0] + single[1], info})
 		}
 	}
 	if info := regular(cmd.OutOrStdout()); info != nil {
@@ -117,9 +117,9 @@ func regular(stream any) fs.FileInfo {
 // whichOf returns the role of a file among some, or "". It compares files, not names, since
 // links lead to the same file.
 func whichOf(some []namedFile, info fs.FileInfo) string {
-	for _, one := range some {
-		if os.SameFile(one.info, info) {
-			return one.what
+	for _, namedFile := range some {
+		if os.SameFile(namedFile.info, info) {
+			return namedFile.what
 		}
 	}
 	return ""

@@ -87,18 +87,18 @@ func spareFiles(t *testing.T) string {
 			t.Fatal(err)
 		}
 	}
-	at := func(name string) string { return filepath.Join(dir, name) }
-	must(os.Mkdir(at("pictures"), 0o755))
+	locate := func(name string) string { return filepath.Join(dir, name) }
+	must(os.Mkdir(locate("pictures"), 0o755))
 	for name, text := range map[string]string{
 		"words.txt": thousand(), "other.txt": "x" + thousand(), "pictures/words.svg": thousand(), "empty.html": "",
 		"ours.html": oldPage, "theirs.html": "<!DOCTYPE html>\n<html><head><title>Mine</title></head></html>\n",
 	} {
-		must(os.WriteFile(at(name), []byte(text), 0o644))
+		must(os.WriteFile(locate(name), []byte(text), 0o644))
 	}
-	must(os.Symlink("words.txt", at("soft")))
-	must(os.Link(at("words.txt"), at("hard")))
-	must(os.Symlink("../other.txt", at("pictures/soft.svg")))
-	must(os.Symlink("../ours.html", at("pictures/ours.svg")))
+	must(os.Symlink("words.txt", locate("soft")))
+	must(os.Link(locate("words.txt"), locate("hard")))
+	must(os.Symlink("../other.txt", locate("pictures/soft.svg")))
+	must(os.Symlink("../ours.html", locate("pictures/ours.svg")))
 	return dir
 }
 
@@ -141,25 +141,25 @@ func opened(t *testing.T, dir, name string, how int) io.ReadWriter {
 func TestCompareReplacesPages(t *testing.T) {
 	run := func(context.Context, hashlab.Options) (*hashlab.Report, error) { return labReport(), nil }
 	dir := t.TempDir()
-	at := func(name string) string { return filepath.Join(dir, name) }
+	locate := func(name string) string { return filepath.Join(dir, name) }
 	for name, text := range map[string]string{"empty.html": "", "old.html": oldPage, "earlier.svg": "<svg/>"} {
-		if err := os.WriteFile(at(name), []byte(text), 0o644); err != nil {
+		if err := os.WriteFile(locate(name), []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for _, name := range []string{"empty.html", "old.html", "new.html", "new.html"} { // the last one over a real page
-		if _, _, err := runCompare(context.Background(), run, "--html", at(name), "--pictures", dir); err != nil {
+		if _, _, err := runCompare(context.Background(), run, "--html", locate(name), "--pictures", dir); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		if text, err := os.ReadFile(at(name)); err != nil || !bytes.Contains(text, []byte("A sentence.")) {
+		if text, err := os.ReadFile(locate(name)); err != nil || !bytes.Contains(text, []byte("A sentence.")) {
 			t.Errorf("%s: %v, %.60q", name, err, text)
 		}
 	}
-	pictures, err := filepath.Glob(at("*.svg"))
+	pictures, err := filepath.Glob(locate("*.svg"))
 	if err != nil || len(pictures) != 2 {
 		t.Errorf("pictures %v, %v; want the earlier one and the one of the report", pictures, err)
 	}
-	if text, err := os.ReadFile(at("earlier.svg")); err != nil || string(text) != "<svg/>" {
+	if text, err := os.ReadFile(locate("earlier.svg")); err != nil || string(text) != "<svg/>" {
 		t.Errorf("the earlier picture: %q, %v", text, err)
 	}
 }

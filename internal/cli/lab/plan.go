@@ -121,13 +121,13 @@ func curve(bits uint64, k int, end, low float64) plotter.XYs {
 	step := end / planPoints
 	var points plotter.XYs
 	add := func(n float64) {
-		at := plotter.XY{X: n, Y: bloom.FPR(bits, k, n)}
+		xy := plotter.XY{X: n, Y: bloom.FPR(bits, k, n)}
 		switch {
-		case at.Y == 0: // has no logarithm
-		case at.Y < low:
-			points = plotter.XYs{at}
+		case xy.Y == 0: // has no logarithm
+		case xy.Y < low:
+			points = plotter.XYs{xy}
 		default:
-			points = append(points, at)
+			points = append(points, xy)
 		}
 	}
 	for i := planPoints / 4; i > 0; i-- {

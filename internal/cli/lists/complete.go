@@ -33,8 +33,8 @@ func complete(cmd *cobra.Command) {
 	})
 	argument, _, _ := strings.Cut(strings.TrimPrefix(cmd.Use, cmd.Name()+" "), " ")
 	name := strings.Trim(argument, "[]")
-	one, repeated := strings.CutSuffix(name, "...")
-	if alternatives := strings.Split(one, "|"); slices.Contains(alternatives, "LIST") || slices.Contains(alternatives, "NAME") {
+	item, repeated := strings.CutSuffix(name, "...")
+	if alternatives := strings.Split(item, "|"); slices.Contains(alternatives, "LIST") || slices.Contains(alternatives, "NAME") {
 		cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, prefix string) ([]cobra.Completion, cobra.ShellCompDirective) {
 			if len(args) > 0 && !repeated {
 				return nil, cobra.ShellCompDirectiveNoFileComp

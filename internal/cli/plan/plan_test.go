@@ -169,11 +169,11 @@ func TestPlanningDocument(t *testing.T) {
 func matchesShown(got, shown string) bool {
 	for i, part := range strings.Split("\n"+shown, "\n...\n") {
 		part = strings.Trim(part, "\n")
-		at := strings.Index(got, part)
-		if at < 0 || i == 0 && at > 0 {
+		pos := strings.Index(got, part)
+		if pos < 0 || i == 0 && pos > 0 {
 			return false
 		}
-		got = got[at+len(part):]
+		got = got[pos+len(part):]
 	}
 	return strings.HasSuffix(shown, "...\n") || strings.Trim(got, "\n") == ""
 }

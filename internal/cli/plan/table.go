@@ -57,21 +57,21 @@ func rateAt(perEntry float64, k int) float64 { return bloom.FPR(1, k, 1/perEntry
 func tableRows(planned float64) []float64 {
 	var rows []float64
 	if planned > tableDense {
-		for at := planned * 2; at > 1 && len(rows) < 2*tableAround+1; at /= 2 {
-			rows = append([]float64{at}, rows...)
+		for position := planned * 2; position > 1 && len(rows) < 2*tableAround+1; position /= 2 {
+			rows = append([]float64{position}, rows...)
 		}
 		return rows
 	}
 	middle := math.Round(planned)
 	some := false
-	for at := max(middle-tableAround, 1); at <= max(middle, 1)+tableAround; at++ {
-		if !some && planned < at+0.005 {
+	for position := max(middle-tableAround, 1); position <= max(middle, 1)+tableAround; position++ {
+		if !some && planned < position+0.005 {
 			rows, some = append(rows, planned), true
-			if math.Abs(planned-at) < 0.005 {
+			if math.Abs(planned-position) < 0.005 {
 				continue
 			}
 		}
-		rows = append(rows, at)
+		rows = append(rows, position)
 	}
 	return rows
 }

@@ -57,8 +57,8 @@ func (c Checker) Set() *blocklist.Set { return c.set }
 
 // Judge implements verdict.Checker.
 func (c Checker) Judge() verdict.Judge {
-	of := judge.Checker{Store: c, Unwrap: sender.SRS | sender.BATV, Prover: c.Prover}
-	return broken{of.Judge().(inner)}
+	checker := judge.Checker{Store: c, Unwrap: sender.SRS | sender.BATV, Prover: c.Prover}
+	return broken{checker.Judge().(inner)}
 }
 
 type inner interface {

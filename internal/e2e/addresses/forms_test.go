@@ -97,12 +97,12 @@ func envelopeFrom(p *harness.Postfix, reply string) string {
 // logs what the client has written.
 func plain(address string) string {
 	address = strings.TrimSuffix(address, ".")
-	at := strings.LastIndexByte(address, '@')
-	if at < 1 || address[0] != '"' {
+	pos := strings.LastIndexByte(address, '@')
+	if pos < 1 || address[0] != '"' {
 		return address
 	}
-	local := regexp.MustCompile(`\\(.)`).ReplaceAllString(address[1:at-1], "$1")
-	return local + address[at:]
+	local := regexp.MustCompile(`\\(.)`).ReplaceAllString(address[1:pos-1], "$1")
+	return local + address[pos:]
 }
 
 // TestSenderForms sends mail with every odd reverse-path to Postfix. The sender that the

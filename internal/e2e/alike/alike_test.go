@@ -61,22 +61,22 @@ func TestEveryDoorAlike(t *testing.T) {
 	})
 	e := &everyDoor{g, sink, corpus(t), map[string]bool{}}
 	proxy := &proxyClient{addr: g.Addr, sink: sink}
-	said := map[string]*heard{} // by helo
+	text := map[string]*heard{} // by helo
 	for _, m := range e.mail {
-		said[m.helo] = proxy.send(t, m)
+		text[m.helo] = proxy.send(t, m)
 	}
-	proxy.delivered(said)
-	e.mail = slices.DeleteFunc(e.mail, func(m mail) bool { return said[m.helo].mail != "" })
+	proxy.delivered(text)
+	e.mail = slices.DeleteFunc(e.mail, func(m mail) bool { return text[m.helo].mail != "" })
 	if len(e.mail) < minCorpus {
 		t.Fatalf("the proxy has taken %d envelopes, want %d", len(e.mail), minCorpus)
 	}
 	t.Logf("%d messages", len(e.mail))
 
-	e.milter(t, said)
-	e.policy(t, said)
+	e.milter(t, text)
+	e.policy(t, text)
 	e.dns(t, proxy)
 	g.Stop() // now the log is whole
-	e.logs(t, said)
+	e.logs(t, text)
 }
 
 // addr returns where a door listens.
@@ -94,13 +94,13 @@ func versionOf(i int) uint32 {
 }
 
 // milter compares the milter with the proxy: everything.
-func (e *everyDoor) milter(t *testing.T, said map[string]*heard) {
+func (e *everyDoor) milter(t *testing.T, text map[string]*heard) {
 	addr := e.addr("milter")
 	for i, m := range e.mail {
 		again, version := m, versionOf(i)
 		again.helo = "v." + m.helo
 		got := sendMilter(t, addr, version, nextHopName, again)
-		want := said[m.helo]
+		want := text[m.helo]
 		if e.late[m.helo] = lateTag(m, got, want); !e.late[m.helo] && !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: from <%s> to %q\n%s\nthe milter (version %d): %+v\nthe proxy: %+v", m.what, m.from, m.rcpts, m.header, version, got, want)
 		}
@@ -130,13 +130,13 @@ func lateTag(m mail, got, want *heard) bool {
 
 // policy compares the policy service with the proxy: the replies to the recipients, and the
 // tag of the envelope. It does not know the header. A discarded message is tagged.
-func (e *everyDoor) policy(t *testing.T, said map[string]*heard) {
+func (e *everyDoor) policy(t *testing.T, text map[string]*heard) {
 	c := dialPolicy(t, e.addr("policy"))
-	tags := e.envelopeTags(said)
+	tags := e.envelopeTags(text)
 	for _, m := range e.mail {
 		again := m
 		again.helo = "p." + m.helo
-		got, want := c.send(t, again), said[m.helo]
+		got, want := c.send(t, again), text[m.helo]
 		if !reflect.DeepEqual(got.rcpts, want.rcpts) {
 			t.Errorf("%s: from <%s> to %q\nthe policy service: %q\nthe proxy: %q", m.what, m.from, m.rcpts, got.rcpts, want.rcpts)
 		}
@@ -152,17 +152,17 @@ func (e *everyDoor) policy(t *testing.T, said map[string]*heard) {
 
 // envelopeTags returns how the proxy tags messages because of their reverse-path alone. What
 // it discards is tagged by the policy service.
-func (e *everyDoor) envelopeTags(said map[string]*heard) map[string][]string {
+func (e *everyDoor) envelopeTags(text map[string]*heard) map[string][]string {
 	tags := map[string][]string{"a@discard.example": {"listed; list=dropped; reason=dropped"}}
 	for _, m := range e.mail {
-		if m.what != "matrix" || m.header != headers[0] || len(said[m.helo].got) == 0 {
+		if m.what != "matrix" || m.header != headers[0] || len(text[m.helo].got) == 0 {
 			continue
 		}
 		switch {
 		case reflect.DeepEqual(m.rcpts, recipients[0]):
-			tags[m.from] = said[m.helo].tags
+			tags[m.from] = text[m.helo].tags
 		case reflect.DeepEqual(m.rcpts, recipients[1]):
-			tags[m.from+" to an exempt recipient"] = said[m.helo].tags
+			tags[m.from+" to an exempt recipient"] = text[m.helo].tags
 		}
 	}
 	return tags

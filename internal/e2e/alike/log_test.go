@@ -20,7 +20,7 @@ var ownKeys = []string{
 }
 
 // logs compares the lines about each message in the log of a gate that has ended.
-func (e *everyDoor) logs(t *testing.T, said map[string]*heard) {
+func (e *everyDoor) logs(t *testing.T, text map[string]*heard) {
 	byHelo := map[string][]harness.Record{}
 	for line := range strings.Lines(e.Log.String()) {
 		if r := harness.ParseRecord(line); r.Text("id") != "" {
@@ -36,7 +36,7 @@ func (e *everyDoor) logs(t *testing.T, said map[string]*heard) {
 			compared += len(milter)
 		}
 		policy := byHelo["p."+m.helo]
-		if h := said[m.helo]; !slices.ContainsFunc(h.rcpts, func(r string) bool { return r != "" }) {
+		if h := text[m.helo]; !slices.ContainsFunc(h.rcpts, func(r string) bool { return r != "" }) {
 			proxy = nil // it refuses at the end of the message, which the policy service does not see
 		}
 		compareLogs(t, m, "policy_service", refusals(policy), refusals(proxy))

@@ -153,21 +153,21 @@ func TestRecipientsAndProofsAlike(t *testing.T) {
 			})
 			e := &everyDoor{g, sink, saysCorpus(t), map[string]bool{}}
 			proxy := &proxyClient{addr: g.Addr, sink: sink}
-			said := map[string]*heard{}
+			text := map[string]*heard{}
 			outcomes := map[string]int{}
 			for _, m := range e.mail {
-				said[m.helo] = proxy.send(t, m)
-				outcomes[outcomeOf(said[m.helo])]++
+				text[m.helo] = proxy.send(t, m)
+				outcomes[outcomeOf(text[m.helo])]++
 			}
-			proxy.delivered(said)
+			proxy.delivered(text)
 			t.Logf("%d messages: %v", len(e.mail), outcomes)
-			e.milter(t, said)
+			e.milter(t, text)
 			if late := slices.Collect(maps.Values(e.late)); !slices.Contains(late, true) {
 				t.Error("no message shows what the milter does otherwise")
 			}
-			e.policyRecipients(t, said)
+			e.policyRecipients(t, text)
 			g.Stop()
-			e.logs(t, said)
+			e.logs(t, text)
 		})
 	}
 }
@@ -186,12 +186,12 @@ func outcomeOf(h *heard) string {
 }
 
 // policyRecipients compares the policy service with the proxy: the replies to the recipients.
-func (e *everyDoor) policyRecipients(t *testing.T, said map[string]*heard) {
+func (e *everyDoor) policyRecipients(t *testing.T, text map[string]*heard) {
 	c := dialPolicy(t, e.addr("policy"))
 	for _, m := range e.mail {
 		again := m
 		again.helo = "p." + m.helo
-		if got, want := c.send(t, again), said[m.helo]; !reflect.DeepEqual(got.rcpts, want.rcpts) {
+		if got, want := c.send(t, again), text[m.helo]; !reflect.DeepEqual(got.rcpts, want.rcpts) {
 			t.Errorf("%s: from <%s> to %q\nthe policy service: %q\nthe proxy: %q", m.what, m.from, m.rcpts, got.rcpts, want.rcpts)
 		}
 	}

@@ -97,9 +97,9 @@ func TestRoundTrip(t *testing.T) {
 	if again := ask(t, desk, 200, "POST", "/api/v1/lists/allowed/entries", entriesPattern, object{"entry": "Bob@SPAM.example", "reason": "a customer", "until": added["until"]}); again["what"] != "already listed" {
 		t.Errorf("the same entry again: %v", again)
 	}
-	now := ask(t, s.api, 200, "GET", "/api/v1/check?sender="+bob, "", nil)
-	if now["action"] != "accept" {
-		t.Errorf("check says %v", now)
+	current := ask(t, s.api, 200, "GET", "/api/v1/check?sender="+bob, "", nil)
+	if current["action"] != "accept" {
+		t.Errorf("check says %v", current)
 	}
 	ask(t, s.api, 200, "GET", "/api/v1/check?trace=1&sender="+bob+"&recipient="+ann+"&client=192.0.2.1&helo=mail.example", "", nil)
 
@@ -140,9 +140,9 @@ func TestEntries(t *testing.T) {
 		added := ask(t, s.api, 201, "POST", "/api/v1/lists/blocked/entries", entriesPattern, object{"entry": e, "reason": "test of " + strings.Map(printableOnly, e)})
 		normal[added["entry"].(string)] = true
 	}
-	found, at := 0, ""
+	found, place := 0, ""
 	for {
-		page := ask(t, s.api, 200, "GET", "/api/v1/lists/blocked/entries?limit=5&at="+at, entriesPattern, nil)
+		page := ask(t, s.api, 200, "GET", "/api/v1/lists/blocked/entries?limit=5&at="+place, entriesPattern, nil)
 		for _, e := range page["entries"].([]any) {
 			if !normal[e.(object)["entry"].(string)] {
 				t.Errorf("an entry that was not added: %v", e)
@@ -153,7 +153,7 @@ func TestEntries(t *testing.T) {
 		if !ok {
 			break
 		}
-		at = next
+		place = next
 	}
 	if found != len(all) {
 		t.Errorf("%d entries of %d in the pages", found, len(all))

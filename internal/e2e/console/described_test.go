@@ -17,10 +17,10 @@ import (
 type object = map[string]any
 
 // conforms returns why a value is not one of a schema of docs/openapi.json, or "".
-func conforms(spec, schema object, value any, at string) string {
+func conforms(spec, schema object, value any, place string) string {
 	if ref, ok := schema["$ref"].(string); ok {
 		named := spec["components"].(object)["schemas"].(object)
-		return conforms(spec, named[ref[strings.LastIndexByte(ref, '/')+1:]].(object), value, at)
+		return conforms(spec, named[ref[strings.LastIndexByte(ref, '/')+1:]].(object), value, place)
 	}
 	if want := schema["type"]; want != nil {
 		types, ok := want.([]any)
@@ -28,13 +28,13 @@ func conforms(spec, schema object, value any, at string) string {
 			types = []any{want}
 		}
 		if !slices.Contains(types, any(jsonType(value))) && !(jsonType(value) == "integer" && slices.Contains(types, any("number"))) {
-			return fmt.Sprintf("%s is %s, not %v", at, jsonType(value), want)
+			return fmt.Sprintf("%s is %s, not %v", place, jsonType(value), want)
 		}
 	}
 	switch value := value.(type) {
 	case []any:
 		for i, v := range value {
-			if why := conforms(spec, schema["items"].(object), v, fmt.Sprintf("%s[%d]", at, i)); why != "" {
+			if why := conforms(spec, schema["items"].(object), v, fmt.Sprintf("%s[%d]", place, i)); why != "" {
 				return why
 			}
 		}
@@ -43,7 +43,7 @@ func conforms(spec, schema object, value any, at string) string {
 		required, _ := schema["required"].([]any)
 		for _, name := range required {
 			if _, ok := value[name.(string)]; !ok {
-				return fmt.Sprintf("%s lacks %s", at, name)
+				return fmt.Sprintf("%s lacks %s", place, name)
 			}
 		}
 		for name, v := range value {
@@ -52,17 +52,17 @@ func conforms(spec, schema object, value any, at string) string {
 				inner, known = schema["additionalProperties"].(object)
 			}
 			if !known && schema["additionalProperties"] == false {
-				return fmt.Sprintf("%s has %s, which is not described", at, name)
+				return fmt.Sprintf("%s has %s, which is not described", place, name)
 			}
 			if known {
-				if why := conforms(spec, inner, v, at+"."+name); why != "" {
+				if why := conforms(spec, inner, v, place+"."+name); why != "" {
 					return why
 				}
 			}
 		}
 	case string:
 		if _, err := time.Parse(time.RFC3339Nano, value); schema["format"] == "date-time" && err != nil {
-			return fmt.Sprintf("%s is %q, not a time", at, value)
+			return fmt.Sprintf("%s is %q, not a time", place, value)
 		}
 	}
 	return ""

@@ -74,31 +74,31 @@ func TestDocsAPI(t *testing.T) {
 
 // wantShape fails the test unless got has the members of the shown value, with its strings where
 // they cannot differ from run to run.
-func wantShape(t testing.TB, at string, shown, got any) {
+func wantShape(t testing.TB, place string, shown, got any) {
 	t.Helper()
 	switch shown := shown.(type) {
 	case object:
 		members, _ := got.(object)
 		for name, v := range shown {
 			if _, ok := members[name]; !ok {
-				t.Errorf("%s has no %s, which the page shows", at, name)
+				t.Errorf("%s has no %s, which the page shows", place, name)
 				continue
 			}
-			wantShape(t, at+"."+name, v, members[name])
+			wantShape(t, place+"."+name, v, members[name])
 		}
 	case []any:
 		elements, _ := got.([]any)
 		if len(elements) != len(shown) {
-			t.Errorf("%s has %d elements, the page shows %d", at, len(elements), len(shown))
+			t.Errorf("%s has %d elements, the page shows %d", place, len(elements), len(shown))
 			return
 		}
 		for i := range shown {
-			wantShape(t, at, shown[i], elements[i])
+			wantShape(t, place, shown[i], elements[i])
 		}
 	case string:
-		if name := at[strings.LastIndexByte(at, '.')+1:]; name == "sender" || name == "event" || name == "what" || name == "list" || name == "entry" || name == "reason" {
+		if name := place[strings.LastIndexByte(place, '.')+1:]; name == "sender" || name == "event" || name == "what" || name == "list" || name == "entry" || name == "reason" {
 			if shown != got {
-				t.Errorf("%s is %q, the page shows %q", at, got, shown)
+				t.Errorf("%s is %q, the page shows %q", place, got, shown)
 			}
 		}
 	}

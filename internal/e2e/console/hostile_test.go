@@ -17,10 +17,10 @@ func TestDemoted(t *testing.T) {
 	ask(t, former, http.StatusCreated, "POST", "/api/v1/lists/allowed/entries", entriesPattern, object{"entry": bob})
 	removal := ask(t, former, http.StatusOK, "DELETE", "/api/v1/lists/allowed/entries/"+bob, entryPattern, nil)["change"].(string)
 	s.Command(t, 0, "console", "token", "remove", "desk")
-	now := s.as("desk", "helpdesk")
-	ask(t, now, http.StatusForbidden, "POST", "/api/v1/changes/"+removal+"/undo", undoPattern, object{})
-	added := ask(t, now, http.StatusCreated, "POST", "/api/v1/lists/allowed/entries", entriesPattern, object{"entry": bob, "until": "1h"})["change"].(string)
-	ask(t, now, http.StatusOK, "POST", "/api/v1/changes/"+added+"/undo", undoPattern, object{})
+	api := s.as("desk", "helpdesk")
+	ask(t, api, http.StatusForbidden, "POST", "/api/v1/changes/"+removal+"/undo", undoPattern, object{})
+	added := ask(t, api, http.StatusCreated, "POST", "/api/v1/lists/allowed/entries", entriesPattern, object{"entry": bob, "until": "1h"})["change"].(string)
+	ask(t, api, http.StatusOK, "POST", "/api/v1/changes/"+added+"/undo", undoPattern, object{})
 }
 
 // TestLongReasons wants no records in the audit log that are longer than people read.

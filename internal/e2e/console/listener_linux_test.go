@@ -118,11 +118,11 @@ func TestHandedOver(t *testing.T) {
 				lines = []string{`url = "` + url + `"`}
 			}
 			// A request by the proxy at a Unix socket has no TLS, whatever the URL.
-			at := "http://" + strings.TrimPrefix(strings.TrimPrefix(url, "https://"), "http://")
+			place := "http://" + strings.TrimPrefix(strings.TrimPrefix(url, "https://"), "http://")
 			g := harness.LaunchSuccession(t, harness.Setup{Tables: harness.ConsoleTable(addr, lines...)}.Dir(t), nil, nil, harness.Binary(t), "serve")
 			g.Addr = g.WaitListening()
 			g.AddUser("ann", "admin")
-			v := newVisitor(t, at, addr, nil)
+			v := newVisitor(t, place, addr, nil)
 			cookie := v.login("ann")
 			ended := live(t, v, cookie)
 			g.HandOver()

@@ -65,8 +65,8 @@ func TestBytes(t *testing.T) {
 
 	harness.CheckSink(t, sink)
 	for _, c := range sink.Commands() {
-		if at := bytes.IndexFunc([]byte(c.Line), notPrintable); at >= 0 {
-			t.Errorf("byte %d of the command %q", at, c.Line)
+		if pos := bytes.IndexFunc([]byte(c.Line), notPrintable); pos >= 0 {
+			t.Errorf("byte %d of the command %q", pos, c.Line)
 		}
 	}
 	messages := sink.Messages()
@@ -74,8 +74,8 @@ func TestBytes(t *testing.T) {
 		trace, _, _ := bytes.Cut(m.Body, []byte("X-Ledger"))
 		trace = bytes.ReplaceAll(trace, []byte("\r\n\t"), nil) // unfold
 		trace = bytes.ReplaceAll(trace, []byte("\r\n"), nil)
-		if at := bytes.IndexFunc(trace, notPrintable); at >= 0 {
-			t.Errorf("byte %d of the trace fields %q", at, trace)
+		if pos := bytes.IndexFunc(trace, notPrintable); pos >= 0 {
+			t.Errorf("byte %d of the trace fields %q", pos, trace)
 		}
 	}
 	if least := len(bytePlaces) * 30; len(messages) < least {

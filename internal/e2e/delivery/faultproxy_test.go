@@ -29,7 +29,7 @@ const (
 // one direction.
 type fault struct {
 	direction direction
-	at        int
+	pos       int
 	kind      faultKind
 }
 
@@ -108,11 +108,11 @@ func (p *faultProxy) pump(to, from *net.TCPConn, d direction) {
 	for {
 		n, err := from.Read(buf)
 		piece := buf[:n]
-		if f := p.fault.Load(); f != nil && f.direction == d && f.at >= passed && f.at < passed+n {
+		if f := p.fault.Load(); f != nil && f.direction == d && f.pos >= passed && f.pos < passed+n {
 			p.happened.Add(1)
-			to.Write(piece[:f.at-passed])
-			piece = piece[f.at-passed:]
-			passed = f.at
+			to.Write(piece[:f.pos-passed])
+			piece = piece[f.pos-passed:]
+			passed = f.pos
 			if p.happen(f.kind, to, from) {
 				return
 			}

@@ -147,11 +147,11 @@ var gateTrace = regexp.MustCompile(`^Received: from client\.example \((?:[^ ()]+
 
 // stripTrace removes the gate's trace field.
 func stripTrace(message []byte) (rest []byte, ok bool) {
-	at := gateTrace.FindIndex(message)
-	if at == nil {
+	positions := gateTrace.FindIndex(message)
+	if positions == nil {
 		return message, false
 	}
-	return message[at[1]:], true
+	return message[positions[1]:], true
 }
 
 func TestLedgerPython(t *testing.T) {

@@ -281,9 +281,9 @@ func randomBytes(rng *rand.Rand, size int) []byte {
 			b[i] = '.'
 		}
 	}
-	for at := 0; at+4 < size; at += 1 + rng.IntN(1+rng.IntN(2000)) {
-		if at > 2 && b[at-1] != '\n' && b[at-1] != '\r' {
-			copy(b[at:], "\r\n.")
+	for pos := 0; pos+4 < size; pos += 1 + rng.IntN(1+rng.IntN(2000)) {
+		if pos > 2 && b[pos-1] != '\n' && b[pos-1] != '\r' {
+			copy(b[pos:], "\r\n.")
 		}
 	}
 	if size > 3 {

@@ -162,7 +162,7 @@ type offsetCase struct {
 }
 
 func (c offsetCase) String() string {
-	return fmt.Sprintf("%s, byte %d %s, %s", c.side, c.at, c.direction, c.kind)
+	return fmt.Sprintf("%s, byte %d %s, %s", c.side, c.pos, c.direction, c.kind)
 }
 
 // TestFaultAtEveryByte plays sessions with a fault at each byte of the client's and of
@@ -233,13 +233,13 @@ func (o *offsets) run(d direction) {
 	var workers sync.WaitGroup
 	for range 12 {
 		workers.Go(func() {
-			for at := range jobs {
-				o.play(offsetCase{o.side, fault{d, at, o.kind}})
+			for pos := range jobs {
+				o.play(offsetCase{o.side, fault{d, pos, o.kind}})
 			}
 		})
 	}
-	for at := 0; at < length; at += harness.IfShort(1, 5) {
-		jobs <- at
+	for pos := 0; pos < length; pos += harness.IfShort(1, 5) {
+		jobs <- pos
 	}
 	close(jobs)
 	workers.Wait()
@@ -252,7 +252,7 @@ func (o *offsets) run(d direction) {
 // again. So the speed of the machine decides how long the test takes, not what it finds.
 func (o *offsets) play(c offsetCase) int {
 	var timeout time.Duration
-	if c.kind == faultStall && c.at >= 0 {
+	if c.kind == faultStall && c.pos >= 0 {
 		timeout = stallTimeout
 	}
 	for {
@@ -288,7 +288,7 @@ func (o *offsets) once(c offsetCase, timeout time.Duration) (m *tracked, happene
 		first, later = p.addr(), o.patient.addr
 	} else {
 		p = newFaultProxy(o.t, o.sink.Addr(), &c.fault)
-		hop := nexthop.SMTPConfig{Addr: p.addr(), Reuse: c.at%2 == 0, Timeouts: shortTimeouts(timeout)}
+		hop := nexthop.SMTPConfig{Addr: p.addr(), Reuse: c.pos%2 == 0, Timeouts: shortTimeouts(timeout)}
 		g := newInProcessGate(o.t, hop, smtpfilter.Settings{})
 		defer g.stop(o.t)
 		first, later = g.addr, g.addr

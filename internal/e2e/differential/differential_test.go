@@ -104,12 +104,12 @@ func isListed(address string) bool {
 		}
 		return r
 	}, strings.ReplaceAll(strings.Trim(address, "<>"), "\t", " "))
-	at := strings.LastIndexByte(address, '@')
-	if at < 0 {
+	pos := strings.LastIndexByte(address, '@')
+	if pos < 0 {
 		return false
 	}
-	domain := strings.TrimSuffix(strings.ReplaceAll(address[at+1:], " ", ""), "\ufffd")
-	address = strings.Trim(address[:at], " ") + "@" + domain
+	domain := strings.TrimSuffix(strings.ReplaceAll(address[pos+1:], " ", ""), "\ufffd")
+	address = strings.Trim(address[:pos], " ") + "@" + domain
 	a, err := sender.Parse(address)
 	if err != nil {
 		return strings.HasSuffix("."+strings.ToLower(domain), "."+listedDomain)

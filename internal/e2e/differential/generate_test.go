@@ -28,14 +28,14 @@ func generate(seed uint64) string {
 }
 
 // pick returns one of the texts.
-func (g generator) pick(of ...string) string { return of[g.IntN(len(of))] }
+func (g generator) pick(names ...string) string { return names[g.IntN(len(names))] }
 
 // chance reports true once in n times.
 func (g generator) chance(n int) bool { return g.IntN(n) == 0 }
 
 // stray returns one of the texts, or "" if the generator is tame.
-func (g generator) stray(of ...string) string {
-	if s := g.pick(of...); !g.tame {
+func (g generator) stray(names ...string) string {
+	if s := g.pick(names...); !g.tame {
 		return s
 	}
 	return ""
@@ -188,13 +188,13 @@ func (g generator) address() string {
 func (g generator) dirty(text string) string {
 	for range 1 + g.IntN(2) {
 		if g.chance(12) && text != "" { // a server may drop the eighth bit
-			at := g.IntN(len(text))
-			text = text[:at] + string([]byte{text[at] | 0x80}) + text[at+1:]
+			pos := g.IntN(len(text))
+			text = text[:pos] + string([]byte{text[pos] | 0x80}) + text[pos+1:]
 			continue
 		}
-		at := g.IntN(len(text) + 1)
-		text = text[:at] + g.pick("\x01", "\x1f", "\x7f", "\v", "\f", "\b", "\x80", "\xff", "\xc2", "\u0085", "\u200b", "\u00ad", "\ufeff", "\u2028", "\u00a0", "\u3000",
-			"(c)", "()", " ", "\t", "\r\n ", "\r\n\t", `\`, `""`, `"`, "=?us-ascii?q??=", "=?us-ascii?q?x?=", ".", "<", ">", ",", ";", ":", "@", "'", "?", "=", "\u202e", "&") + text[at:]
+		pos := g.IntN(len(text) + 1)
+		text = text[:pos] + g.pick("\x01", "\x1f", "\x7f", "\v", "\f", "\b", "\x80", "\xff", "\xc2", "\u0085", "\u200b", "\u00ad", "\ufeff", "\u2028", "\u00a0", "\u3000",
+			"(c)", "()", " ", "\t", "\r\n ", "\r\n\t", `\`, `""`, `"`, "=?us-ascii?q??=", "=?us-ascii?q?x?=", ".", "<", ">", ",", ";", ":", "@", "'", "?", "=", "\u202e", "&") + text[pos:]
 	}
 	return text
 }

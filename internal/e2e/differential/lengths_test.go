@@ -30,9 +30,9 @@ var splits = []split{
 }
 
 // text returns a field whose place is at a length, in one line or in lines of 500 bytes.
-func (s split) text(field string, at int, folded bool) string {
+func (s split) text(field string, pos int, folded bool) string {
 	head := field + ": " + s.begin
-	padding := strings.Repeat("x", at-len(head)-len(s.before))
+	padding := strings.Repeat("x", pos-len(head)-len(s.before))
 	if folded {
 		var lines []string
 		for rest := padding; rest != ""; rest = rest[min(500, len(rest)):] {
@@ -56,25 +56,25 @@ func TestFieldsOfEachLength(t *testing.T) {
 	var names []string
 	var tooLong []bool
 	for _, length := range lengths {
-		for _, at := range []int{length - 1, length, length + 1} {
-			if at != length && length != 998 && harness.IfFull(0, 1) == 0 {
+		for _, pos := range []int{length - 1, length, length + 1} {
+			if pos != length && length != 998 && harness.IfFull(0, 1) == 0 {
 				continue
 			}
 			for i, s := range splits {
 				add := func(name, text, rest string) {
 					messages = append(messages, text+rest+"\r\n")
-					names = append(names, fmt.Sprintf("%s, %s at %d", name, s.name, at))
+					names = append(names, fmt.Sprintf("%s, %s at %d", name, s.name, pos))
 					longest := slices.MaxFunc(strings.Split(text, "\r\n"), func(a, b string) int { return len(a) - len(b) })
 					tooLong = append(tooLong, rest == "" && (len(longest) > 998 || len(text) > 16384+len("\r\n")))
 				}
 				if harness.IfFull(0, 1) == 1 || length < 2048 || i%3 == length/2048%3 {
-					add("a line", s.text("From", at, false), "")
-					add("a line that ends", s.text("From", at-len(s.after), false), "")
-					add("folded", s.text("From", at, true), "")
-					add("folded and ending", s.text("From", at-len(s.after), true), "")
+					add("a line", s.text("From", pos, false), "")
+					add("a line that ends", s.text("From", pos-len(s.after), false), "")
+					add("folded", s.text("From", pos, true), "")
+					add("folded and ending", s.text("From", pos-len(s.after), true), "")
 				}
 				if harness.IfFull(0, 1) == 1 || i%3 == 0 {
-					add("not checked", s.text([]string{"To", "References", "X-Spam"}[i%3], at, false), "From: Ann <ok@ok.example>\r\n")
+					add("not checked", s.text([]string{"To", "References", "X-Spam"}[i%3], pos, false), "From: Ann <ok@ok.example>\r\n")
 				}
 			}
 		}

@@ -16,8 +16,8 @@ func minimise(o outcome, try func(messages []string) []outcome) outcome {
 		h := header(o.message)
 		rest := o.message[len(h):]
 		shorter := withoutLines(h, rest)
-		for at := 0; at < len(h) && len(shorter) < batch; at += size {
-			shorter = append(shorter, h[:at]+h[min(at+size, len(h)):]+rest)
+		for pos := 0; pos < len(h) && len(shorter) < batch; pos += size {
+			shorter = append(shorter, h[:pos]+h[min(pos+size, len(h)):]+rest)
 		}
 		least := firstFinding(o, try(shorter))
 		if least.message == o.message {

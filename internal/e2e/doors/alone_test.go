@@ -22,7 +22,7 @@ var kinds = []struct{ name, kind, table string }{
 }
 
 // said is what people read of a kind of door.
-var said = map[string]string{"policy_service": "policy service", "milter": "milter", "dns": "DNS server"}
+var text = map[string]string{"policy_service": "policy service", "milter": "milter", "dns": "DNS server"}
 
 // TestAlone runs a gate with each door alone. It has no next hop, is healthy, and answers by
 // lists that change.
@@ -51,7 +51,7 @@ func TestAlone(t *testing.T) {
 			if !h.Healthy || len(h.Mail.Listeners) != 0 || len(h.Mail.NextHops) != 0 || len(h.Mail.Doors) != 1 || h.Mail.Doors[0] != want {
 				t.Errorf("health: %+v, want %+v", h.Mail, want)
 			}
-			if health := g.Command(t, 0, "health"); !strings.Contains(strings.Join(strings.Fields(health), " "), "doors are open: "+addr+" ("+said[k.kind]+" d)") {
+			if health := g.Command(t, 0, "health"); !strings.Contains(strings.Join(strings.Fields(health), " "), "doors are open: "+addr+" ("+text[k.kind]+" d)") {
 				t.Errorf("health: %q", health)
 			}
 			if ready, err := g.SocketClient().Get("http://gate/readyz"); err != nil || ready.StatusCode != 200 {
@@ -103,8 +103,8 @@ func TestSocketFile(t *testing.T) {
 	if code := third.Wait(); code != 2 {
 		t.Errorf("exit code %d of a gate whose socket another one has", code)
 	}
-	if said := third.Log.String(); !strings.Contains(said, "policy_service.addr: unix socket "+path+": another process answers there") {
-		t.Errorf("it said %q", said)
+	if text := third.Log.String(); !strings.Contains(text, "policy_service.addr: unix socket "+path+": another process answers there") {
+		t.Errorf("it said %q", text)
 	}
 	if _, err := os.Lstat(filepath.Join(third.Dir, "first.sock")); err == nil {
 		t.Error("its other socket is still there")
@@ -114,8 +114,8 @@ func TestSocketFile(t *testing.T) {
 	if err := os.Remove(filepath.Join(g.Dir, "second.sock")); err != nil {
 		t.Fatal(err)
 	}
-	if said := g.Command(t, 1, "health"); !strings.Contains(strings.Join(strings.Fields(said), " "), "second.sock is gone") {
-		t.Errorf("health without a socket's file: %s", said)
+	if text := g.Command(t, 1, "health"); !strings.Contains(strings.Join(strings.Fields(text), " "), "second.sock is gone") {
+		t.Errorf("health without a socket's file: %s", text)
 	}
 
 	g.Stop()
@@ -149,8 +149,8 @@ func TestReload(t *testing.T) {
 		t.Error("the door has its old lists")
 	}
 	for zone, want := range map[string]string{"bl": "REFUSED", "other": "NOERROR 127.0.0.2"} {
-		if said, err := askDNS("udp", resolver, "spam.example."+zone+".example.org"); said != want || err != nil {
-			t.Errorf("zone %s: %s, %v; want %s", zone, said, err, want)
+		if text, err := askDNS("udp", resolver, "spam.example."+zone+".example.org"); text != want || err != nil {
+			t.Errorf("zone %s: %s, %v; want %s", zone, text, err, want)
 		}
 	}
 	g.WaitRecord("this change needs a restart, or SIGUSR2", "key", "dns_server.name", "listener", "dns")

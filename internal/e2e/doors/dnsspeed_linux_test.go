@@ -111,12 +111,12 @@ func (s *speed) measure(t *testing.T, dnsperf, questions string) {
 	before := harness.CPUTime(t, s.pid)
 	out, stderr, code := harness.Run(t, exec.Command(dnsperf, "-s", host, "-p", port, "-d", questions, "-l", "5", "-c", "4", "-T", "1", "-q", "200"))
 	s.cpu += (harness.CPUTime(t, s.pid) - before).Seconds()
-	said := dnsperfSaid.FindStringSubmatch(out)
-	if code != 0 || said == nil {
+	lines := dnsperfSaid.FindStringSubmatch(out)
+	if code != 0 || lines == nil {
 		t.Fatalf("dnsperf: exit code %d\n%s%s", code, out, stderr)
 	}
-	answers, _ := strconv.Atoi(said[1])
-	seconds, _ := strconv.ParseFloat(said[2], 64)
+	answers, _ := strconv.Atoi(lines[1])
+	seconds, _ := strconv.ParseFloat(lines[2], 64)
 	s.answers += answers
 	s.seconds += seconds
 }

@@ -58,8 +58,8 @@ hashed_zone = "hash.example.org"
 					return
 				default:
 				}
-				if said, err := question(); err != nil || said != want {
-					t.Errorf("%s, question %d: %q, %v; want %q", name, n.Load()+1, said, err, want)
+				if text, err := question(); err != nil || text != want {
+					t.Errorf("%s, question %d: %q, %v; want %q", name, n.Load()+1, text, err, want)
 					return
 				}
 				n.Add(1)
@@ -84,8 +84,8 @@ hashed_zone = "hash.example.org"
 	}
 	hashed := fmt.Sprintf("%x.hash.example.org", sha1.Sum([]byte("bad@hashed.example")))
 	harness.WaitFor(t, "the index of hashes", func() bool {
-		said, err := askDNS("udp", resolver, hashed)
-		return said == "NOERROR 127.0.0.2" && err == nil
+		text, err := askDNS("udp", resolver, hashed)
+		return text == "NOERROR 127.0.0.2" && err == nil
 	})
 	ask("hashes", "NOERROR 127.0.0.2", func() (string, error) { return askDNS("udp", resolver, hashed) })
 	wait := func(when string) {
@@ -144,8 +144,8 @@ func TestHandoverChanges(t *testing.T) {
 	failing.Tables += "socket_mode = \"0600\"\n[[milter]]\naddr = \"" + taken.Addr().String() + "\"\n"
 	harness.WriteFile(t, filepath.Join(g.Dir, "config.toml"), failing.Config())
 	g.Signal(syscall.SIGUSR2)
-	if said := g.WaitRecord("not handed over, this process goes on").Text("error"); !strings.Contains(said, "milter.addr: ") || !strings.Contains(said, "address already in use") {
-		t.Errorf("it said %q", said)
+	if text := g.WaitRecord("not handed over, this process goes on").Text("error"); !strings.Contains(text, "milter.addr: ") || !strings.Contains(text, "address already in use") {
+		t.Errorf("it said %q", text)
 	}
 	want(old)
 	if info, err := os.Lstat(filepath.Join(g.Dir, "old.sock")); err != nil || info.Mode().Perm() != 0o666 {

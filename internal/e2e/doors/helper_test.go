@@ -181,25 +181,25 @@ func asker(t testing.TB, kind, addr string) func(domain string) (listed bool) {
 	t.Cleanup(policy.close)
 	return func(domain string) bool {
 		t.Helper()
-		var said, no string
+		var text, no string
 		var err error
 		switch kind {
 		case "dns":
-			said, err = askDNS("udp", addr, domain+".bl.example.org")
-			no = said // that there may be names below it, or that there is none
-			if strings.HasSuffix(said, " 127.0.0.2") {
+			text, err = askDNS("udp", addr, domain+".bl.example.org")
+			no = text // that there may be names below it, or that there is none
+			if strings.HasSuffix(text, " 127.0.0.2") {
 				no = ""
 			}
 		case "milter":
 			no = "c"
-			said, err = askMilter(addr, "a@"+domain)
+			text, err = askMilter(addr, "a@"+domain)
 		default:
 			no = "DUNNO"
-			said, err = policy.ask("a@" + domain)
+			text, err = policy.ask("a@" + domain)
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
-		return said != no
+		return text != no
 	}
 }

@@ -102,8 +102,8 @@ func startDnsmasq(t *testing.T, do string) (addr string) {
 	}
 	start(t, "dnsmasq", exec.Command(program, args...))
 	harness.WaitFor(t, "dnsmasq to answer", func() bool {
-		said, err := askDNS("udp", addr, "test.bl.example.org")
-		return err == nil && said == "NOERROR 127.0.0.2"
+		text, err := askDNS("udp", addr, "test.bl.example.org")
+		return err == nil && text == "NOERROR 127.0.0.2"
 	})
 	return addr
 }

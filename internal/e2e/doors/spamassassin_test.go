@@ -32,12 +32,12 @@ func TestSpamAssassin(t *testing.T) {
 		{clean, "Ann+tag@Example.NET", "spam SPAMGATE_ADDRESS"},
 		{clean, "bob@example.net", "ham "},
 	} {
-		if said := ask(test.envelope + " " + test.from); said != test.want {
-			t.Errorf("from <%s>, From: %s: %q, want %q", test.envelope, test.from, said, test.want)
+		if text := ask(test.envelope + " " + test.from); text != test.want {
+			t.Errorf("from <%s>, From: %s: %q, want %q", test.envelope, test.from, text, test.want)
 		}
 	}
 	g.Stop()
-	if said := ask("x@spam.example.com x@spam.example.com"); said != "ham " {
-		t.Errorf("without a gate: %q, want the mail to pass", said)
+	if text := ask("x@spam.example.com x@spam.example.com"); text != "ham " {
+		t.Errorf("without a gate: %q, want the mail to pass", text)
 	}
 }

@@ -43,8 +43,8 @@ func TestStop(t *testing.T) {
 		c.Close()
 		t.Error("the policy service takes a new connection")
 	}
-	if said, err := askDNS("udp", doorAddr(g, "dns"), "spam.example.bl.example.org"); said != "NOERROR 127.0.0.2" || err != nil {
-		t.Errorf("DNS, while a message is not finished: %q, %v", said, err)
+	if text, err := askDNS("udp", doorAddr(g, "dns"), "spam.example.bl.example.org"); text != "NOERROR 127.0.0.2" || err != nil {
+		t.Errorf("DNS, while a message is not finished: %q, %v", text, err)
 	}
 	if err := busy.send("LFrom\x00 a@spam.example\x00", "E"); err != nil {
 		t.Fatal(err)

@@ -73,13 +73,13 @@ func TestCompareDocument(t *testing.T) {
 	for _, s := range compareSenders {
 		row := fmt.Sprintf("%-27s", s)
 		for _, p := range programs {
-			said := "-"
+			text := "-"
 			if refused, asked := p.refuses(s); refused {
-				said = "refused"
+				text = "refused"
 			} else if asked {
-				said = "taken"
+				text = "taken"
 			}
-			row += fmt.Sprintf("%-9s", said)
+			row += fmt.Sprintf("%-9s", text)
 		}
 		table += strings.TrimRight(row, " ") + "\n"
 	}

@@ -137,12 +137,12 @@ func (l *list) judge(t *testing.T, senders string) map[string]string {
 	cmd := exec.Command(harness.Binary(t), "check", "--all", "-")
 	cmd.Dir, cmd.Stdin = l.dir, strings.NewReader(senders)
 	out, stderr, code := harness.Run(t, cmd)
-	said, asked := strings.Split(strings.TrimSpace(out), "\n"), strings.Split(strings.TrimSpace(senders), "\n")
-	if code > 1 || len(said) != len(asked) {
-		t.Fatalf("check: exit code %d, %d answers for %d senders: %s", code, len(said), len(asked), stderr)
+	lines, asked := strings.Split(strings.TrimSpace(out), "\n"), strings.Split(strings.TrimSpace(senders), "\n")
+	if code > 1 || len(lines) != len(asked) {
+		t.Fatalf("check: exit code %d, %d answers for %d senders: %s", code, len(lines), len(asked), stderr)
 	}
 	actions := map[string]string{}
-	for i, line := range said {
+	for i, line := range lines {
 		action, _, _ := strings.Cut(line, "\t")
 		actions[asked[i]] = action
 	}

@@ -267,12 +267,12 @@ func TestReadExim(t *testing.T) {
 			texts = append(texts, fmt.Sprintf("${lookup{%s}lsearch*@{/tmp/list}{found $value}{${lookup{%s}wildlsearch{/tmp/list}{found $value}{none}}}}", s, domainOf(s)))
 		}
 	}
-	said := map[string]string{}
+	text := map[string]string{}
 	for i, line := range harness.EximExpand(t, map[string]string{"list": string(content)}, texts) {
-		said[senders[i]] = strings.ToLower(line)
+		text[senders[i]] = strings.ToLower(line)
 	}
 	l.compareWith(t, func(sender string) (refused, asked bool) {
-		value, found := strings.CutPrefix(said[sender], "found")
+		value, found := strings.CutPrefix(text[sender], "found")
 		value = strings.TrimSpace(value)
 		return found && value != "accept" && value != "ok", !strings.Contains(sender, "+") // Exim knows no tags
 	}, nil)

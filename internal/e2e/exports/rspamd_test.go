@@ -115,8 +115,8 @@ func askRspamd(t *testing.T, client *http.Client, addr, sender string) bool {
 
 // notForMaps reports whether a map cannot have an entry.
 func notForMaps(entry string) bool {
-	local, domain, at := strings.Cut(entry, "@")
-	if entry[0] == '!' || !at || local == "" {
+	local, domain, found := strings.Cut(entry, "@")
+	if entry[0] == '!' || !found || local == "" {
 		return entry[0] == '!' || notForZones(entry)
 	}
 	return domain == "" || strings.Contains(local, `"`) || notForZones(domain)

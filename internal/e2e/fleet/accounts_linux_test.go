@@ -195,22 +195,22 @@ func TestAccounts(t *testing.T) {
 	// Without the fleet's server nothing changes, and logins go on.
 	n.Kill()
 	before := mx1.accounts()
-	if said := mx1.Command(t, 2, "console", "user", "add", "late", "--no-password"); !strings.Contains(said, "the edit is refused: the fleet cannot be reached") {
-		t.Error(said)
+	if text := mx1.Command(t, 2, "console", "user", "add", "late", "--no-password"); !strings.Contains(text, "the edit is refused: the fleet cannot be reached") {
+		t.Error(text)
 	}
 	if mx1.login("ann", "another good password") == nil || mx1.accounts() != before {
 		t.Error("the accounts have changed")
 	}
-	if said := mx1.Command(t, 2, "console", "session", "end", "ann"); !strings.Contains(said, "not those on the other gates") {
-		t.Error(said)
+	if text := mx1.Command(t, 2, "console", "session", "end", "ann"); !strings.Contains(text, "not those on the other gates") {
+		t.Error(text)
 	}
 	n.Start()
 	harness.WaitFor(t, "the fleet is back", func() bool { return mx1.status().State == admin.FleetConnected })
 	mx1.Command(t, 0, "console", "user", "add", "late", "--no-password")
 	waitAccounts(t, sites...)
 
-	if said := mx1.Command(t, 2, "console", "user", "set", "ann", "--role", "viewer"); !strings.Contains(said, "no user would be an admin") {
-		t.Error(said)
+	if text := mx1.Command(t, 2, "console", "user", "set", "ann", "--role", "viewer"); !strings.Contains(text, "no user would be an admin") {
+		t.Error(text)
 	}
 	if strings.Count(mx1.accounts(), "$argon2id$") != 1 {
 		t.Errorf("the hashes are not where the next lines look for them:\n%s", mx1.accounts())
@@ -255,16 +255,16 @@ func TestAccountsFirst(t *testing.T) {
 		return s.Command(t, want, append([]string{"console", "user", "add", name, "--no-password", "--role", "admin"}, more...)...)
 	}
 	const noGate = "no gate is running here, and the accounts are those of the fleet"
-	if said := add(mx1, 2, "ann"); !strings.Contains(said, noGate) || !strings.Contains(said, "--first") {
-		t.Error(said)
+	if text := add(mx1, 2, "ann"); !strings.Contains(text, noGate) || !strings.Contains(text, "--first") {
+		t.Error(text)
 	}
-	if said := mx1.Command(t, 2, "console", "token", "add", "ci"); !strings.Contains(said, noGate) {
-		t.Error(said)
+	if text := mx1.Command(t, 2, "console", "token", "add", "ci"); !strings.Contains(text, noGate) {
+		t.Error(text)
 	}
 	add(mx1, 0, "ann", "--first")
 	const notFirst = "--first makes the very first account of a fleet"
-	if said := add(mx1, 2, "bob", "--first"); !strings.Contains(said, notFirst) {
-		t.Error(said)
+	if text := add(mx1, 2, "bob", "--first"); !strings.Contains(text, notFirst) {
+		t.Error(text)
 	}
 	mx1.Gate = harness.Serve(t, dir)
 	waitAccounts(t, mx1)
@@ -273,8 +273,8 @@ func TestAccountsFirst(t *testing.T) {
 	if err := os.Remove(filepath.Join(dir, "state", "console", "accounts.json")); err != nil {
 		t.Fatal(err)
 	}
-	if said := add(mx1, 2, "eve", "--first"); !strings.Contains(said, notFirst) {
-		t.Error(said)
+	if text := add(mx1, 2, "eve", "--first"); !strings.Contains(text, notFirst) {
+		t.Error(text)
 	}
 
 	// A gate that has lost everything waits for the fleet, which does not answer.
@@ -286,8 +286,8 @@ func TestAccountsFirst(t *testing.T) {
 	mx1.WaitRecord("waiting for the first version of shared lists")
 	const starting = "the gate is starting, and waits for the lists of its fleet"
 	for _, args := range [][]string{{"console", "user", "add", "eve", "--no-password"}, {"console", "token", "add", "ci"}, {"health"}, {"fleet", "status"}, {"lists", "add", "bad.example", "--list", "shared", "--reason", "spam"}} {
-		if said := mx1.Command(t, 2, args...); !strings.Contains(said, starting) {
-			t.Errorf("%q: %s", args, said)
+		if text := mx1.Command(t, 2, args...); !strings.Contains(text, starting) {
+			t.Errorf("%q: %s", args, text)
 		}
 	}
 	n.Start()
@@ -322,8 +322,8 @@ func TestAccountsBefore(t *testing.T) {
 	if a := accountsOf(mx2.status()); !strings.Contains(a.Error, "accounts here that the fleet does not have alike: 2") {
 		t.Errorf("%+v", a)
 	}
-	if said := mx2.Command(t, 2, "console", "user", "add", "eve", "--no-password"); !strings.Contains(said, "spamgate fleet join decides") {
-		t.Error(said)
+	if text := mx2.Command(t, 2, "console", "user", "add", "eve", "--no-password"); !strings.Contains(text, "spamgate fleet join decides") {
+		t.Error(text)
 	}
 	mx2.Command(t, 0, "fleet", "join", fleet.AccountsList, "--merge", "--reason", "one set")
 	waitAccounts(t, sites...)
@@ -335,13 +335,13 @@ func TestAccountsBefore(t *testing.T) {
 	mx2.Stop()
 	mx2.Command(t, 0, "console", "user", "add", "alone-too", "--no-password")
 	mx1.Stop()
-	if said := mx1.Command(t, 2, "console", "user", "add", "eve", "--no-password"); !strings.Contains(said, "no gate is running here, and the accounts are those of the fleet") {
-		t.Error(said)
+	if text := mx1.Command(t, 2, "console", "user", "add", "eve", "--no-password"); !strings.Contains(text, "no gate is running here, and the accounts are those of the fleet") {
+		t.Error(text)
 	}
 	mx1.start()
 	mx2.start()
-	if said := mx2.Command(t, 1, "fleet", "join"); !strings.Contains(said, "list "+fleet.AccountsList+": NOT DONE: ") {
-		t.Error(said)
+	if text := mx2.Command(t, 1, "fleet", "join"); !strings.Contains(text, "list "+fleet.AccountsList+": NOT DONE: ") {
+		t.Error(text)
 	}
 	mx2.Command(t, 0, "fleet", "join", "--take")
 	waitAccounts(t, sites...)

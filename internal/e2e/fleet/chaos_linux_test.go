@@ -126,7 +126,7 @@ func connect(t *testing.T, g *member, address, token string, more ...nats.Option
 }
 
 // run edits accounts beside the list.
-func (c *chaos) run(seed uint64, one func(), enough func(n int) bool) {
+func (c *chaos) run(seed uint64, step func(), enough func(n int) bool) {
 	c.Helper()
 	for i, g := range c.gates {
 		dir := g.Dir
@@ -142,7 +142,7 @@ func (c *chaos) run(seed uint64, one func(), enough func(n int) bool) {
 		c.accounts = append(c.accounts, s)
 		c.each(2*time.Second, func() { _, _, _ = s.one() }) // it may be refused
 	}
-	c.kills.run(seed, one, enough)
+	c.kills.run(seed, step, enough)
 }
 
 // each does something again and again until the end, so long after the last time.

@@ -71,34 +71,34 @@ func TestConsole(t *testing.T) {
 	t.Parallel()
 	n := harness.StartNATS(t)
 	sites := startSites(t, n, "mx1", "mx2")
-	one, two := sites[0], sites[1]
-	own := one.refuse(t, "a@spam.example", "ann@example.net")
+	site, two := sites[0], sites[1]
+	own := site.refuse(t, "a@spam.example", "ann@example.net")
 	ours, others := two.refuse(t, "b@spam.example", "ann@example.net"), two.refuse(t, "c@spam.example", "secret@other.example")
 
-	page := one.find(t, one.api, "recipient=ann@example.net")
+	page := site.find(t, site.api, "recipient=ann@example.net")
 	if got := shown(page); got != "mx2 "+ours+", mx1 "+own || !slices.Equal(page.Gates, []string{"mx1", "mx2"}) {
 		t.Errorf("%s, %+v", got, page)
 	}
 	for query, want := range map[string]string{
 		"recipient=secret@other.example": "mx2 " + others, "gate=mx2&sender=b@spam.example": "mx2 " + ours, "gate=mx1&sender=b@spam.example": "", "id=" + others: "mx2 " + others,
 	} {
-		if got := shown(one.find(t, one.api, query)); got != want {
+		if got := shown(site.find(t, site.api, query)); got != want {
 			t.Errorf("%s: %q, want %q", query, got, want)
 		}
 	}
-	bound := harness.API{URL: one.api.URL, Token: one.AddToken("bound", "editor", "example.net")}
+	bound := harness.API{URL: site.api.URL, Token: site.AddToken("bound", "editor", "example.net")}
 	for query, want := range map[string]string{
 		"sender=b@spam.example": "mx2 " + ours, "sender=c@spam.example": "", "recipient=secret@other.example": "", "id=" + others: "", "gate=mx2&id=" + others: "", "gate=mx2&list=shared&id=" + ours: "mx2 " + ours,
 	} {
-		if got := shown(one.find(t, bound, query)); got != want {
+		if got := shown(site.find(t, bound, query)); got != want {
 			t.Errorf("bound, %s: %q, want %q", query, got, want)
 		}
 	}
-	if text := fmt.Sprint(one.find(t, bound, "limit=1000")); strings.Contains(text, "other.example") || strings.Contains(text, others) {
+	if text := fmt.Sprint(site.find(t, bound, "limit=1000")); strings.Contains(text, "other.example") || strings.Contains(text, others) {
 		t.Errorf("bound: %s", text)
 	}
 	var f admin.Fleet
-	one.api.Must(t, http.StatusOK, "GET", "/api/v1/fleet", nil, &f)
+	site.api.Must(t, http.StatusOK, "GET", "/api/v1/fleet", nil, &f)
 	if f.State != admin.FleetConnected || len(f.Members) != 2 || len(f.Lists) == 0 {
 		t.Errorf("%+v", f)
 	}
@@ -110,21 +110,21 @@ func TestConsole(t *testing.T) {
 	<-two.Exited
 	two.Ended = true
 	began := time.Now()
-	page = one.find(t, one.api, "recipient=ann@example.net")
+	page = site.find(t, site.api, "recipient=ann@example.net")
 	if got := shown(page); got != "mx1 "+own || !slices.Equal(page.Missing, []string{"mx2"}) {
 		t.Errorf("%s, %+v", got, page)
 	}
 	t.Logf("with a dead member: %v", time.Since(began))
 	n.Kill()
-	harness.WaitFor(t, "the gate knows that the server is dead", func() bool { return one.status().State == admin.FleetNotConnected })
+	harness.WaitFor(t, "the gate knows that the server is dead", func() bool { return site.status().State == admin.FleetNotConnected })
 	began = time.Now()
-	page = one.find(t, one.api, "recipient=ann@example.net")
+	page = site.find(t, site.api, "recipient=ann@example.net")
 	if got := shown(page); got != "mx1 "+own || !strings.HasPrefix(page.FleetError, "not connected: ") {
 		t.Errorf("%s, %+v", got, page)
 	}
 	t.Logf("without the fleet: %v", time.Since(began))
 	var refused struct{ Error string }
-	status, err := one.api.Do("POST", "/api/v1/lists/shared/entries", map[string]string{"entry": "late.example", "reason": "a test"}, &refused)
+	status, err := site.api.Do("POST", "/api/v1/lists/shared/entries", map[string]string{"entry": "late.example", "reason": "a test"}, &refused)
 	if err != nil || status != http.StatusServiceUnavailable || !strings.Contains(refused.Error, "he edit is refused: the fleet cannot be reached: ") {
 		t.Errorf("an edit without the fleet: status %d, %q, %v", status, refused.Error, err)
 	}
@@ -144,21 +144,21 @@ func shown(p fleetsearch.Page) string {
 func TestHostileMember(t *testing.T) {
 	t.Parallel()
 	n := harness.StartNATS(t)
-	one := startSites(t, n, "mx1")[0]
-	one.refuse(t, "a@spam.example", "ann@example.net")
-	own := shown(one.find(t, one.api, "list=shared"))
+	site := startSites(t, n, "mx1")[0]
+	site.refuse(t, "a@spam.example", "ann@example.net")
+	own := shown(site.find(t, site.api, "list=shared"))
 	const hostile = "<script>alert(1)</script>\x1b[31m\u202e"
 	evil, err := fleet.Open(fleet.Options{Name: "evil", Version: hostile, Servers: []string{"nats://" + n.Addr}, StateDir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer evil.Close()
-	harness.WaitFor(t, "the member is shown", func() bool { return len(one.status().Members) == 2 })
+	harness.WaitFor(t, "the member is shown", func() bool { return len(site.status().Members) == 2 })
 	answers := make(chan []byte, 1)
 	if err := evil.Handle(fleetsearch.Subject, func(context.Context, []byte) ([]byte, error) { return <-answers, nil }); err != nil {
 		t.Fatal(err)
 	}
-	bound := harness.API{URL: one.api.URL, Token: one.AddToken("bound", "viewer", "example.net")}
+	bound := harness.API{URL: site.api.URL, Token: site.AddToken("bound", "viewer", "example.net")}
 	row := func(d decisions.Decision) string {
 		text, err := json.Marshal(d)
 		if err != nil {
@@ -177,12 +177,12 @@ func TestHostileMember(t *testing.T) {
 		"nothing":              {"", own},
 	} {
 		answers <- []byte(tt.answer)
-		if got := shown(one.find(t, bound, "list=shared")); got != tt.want {
+		if got := shown(site.find(t, bound, "list=shared")); got != tt.want {
 			t.Errorf("%s: %s, want %s", what, got, tt.want)
 		}
 	}
 	answers <- []byte(`{"decisions":[` + row(forged) + `],"places":["AQEBAQ"]}`)
-	if said := one.Command(t, 0, "decisions", "find") + one.Command(t, 0, "fleet", "status"); strings.ContainsAny(said, "\x1b\u202e") {
-		t.Errorf("%q", said)
+	if message := site.Command(t, 0, "decisions", "find") + site.Command(t, 0, "fleet", "status"); strings.ContainsAny(message, "\x1b\u202e") {
+		t.Errorf("%q", message)
 	}
 }

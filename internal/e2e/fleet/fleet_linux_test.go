@@ -127,11 +127,11 @@ func TestEdits(t *testing.T) {
 	harness.WaitVerdict(t, gates[0].Addr, "someone@mx1.example", "250")
 	waitEqual(t, gates...)
 	harness.WaitFor(t, "all members are shown", func() bool { return len(gates[0].status().Members) == 3 })
-	if said := gates[0].Command(t, 0, "fleet", "diff"); !strings.Contains(said, "all members serve the same") {
-		t.Error(said)
+	if text := gates[0].Command(t, 0, "fleet", "diff"); !strings.Contains(text, "all members serve the same") {
+		t.Error(text)
 	}
-	if said := gates[0].Command(t, 2, "fleet", "member", "MX2"); !strings.Contains(said, "mx2 is a member of the fleet that runs now") {
-		t.Error(said)
+	if text := gates[0].Command(t, 2, "fleet", "member", "MX2"); !strings.Contains(text, "mx2 is a member of the fleet that runs now") {
+		t.Error(text)
 	}
 	gates[0].Command(t, 0, "fleet", "member", "mx4")
 }
@@ -165,12 +165,12 @@ func TestServerLost(t *testing.T) {
 	gates := startMembers(t, n, "mx1", "mx2")
 	gates[0].Lists(t, 0, "add", "first.example", "--reason", "all know it")
 	n.Kill()
-	said := gates[0].Lists(t, 2, "add", "second.example", "--reason", "without a server")
-	if !strings.Contains(said, "the edit is refused: the fleet cannot be reached") {
-		t.Error(said)
+	text := gates[0].Lists(t, 2, "add", "second.example", "--reason", "without a server")
+	if !strings.Contains(text, "the edit is refused: the fleet cannot be reached") {
+		t.Error(text)
 	}
-	if said := gates[0].Lists(t, 2, "pin", "shared"); !strings.Contains(said, "spamgate fleet leave makes this gate decide alone") {
-		t.Error(said)
+	if text := gates[0].Lists(t, 2, "pin", "shared"); !strings.Contains(text, "spamgate fleet leave makes this gate decide alone") {
+		t.Error(text)
 	}
 	if got := gates[0].file(); strings.Contains(got, "second.example") {
 		t.Errorf("the edit is in the file:\n%s", got)
@@ -242,18 +242,18 @@ func TestLeave(t *testing.T) {
 	gates[0].refuses(t, "a@alone.example")
 	gates[1].Lists(t, 0, "add", "others.example", "--reason", "on the others")
 	harness.WaitVerdict(t, gates[0].Addr, "a@others.example", "250")
-	if said := gates[0].Command(t, 0, "health"); !strings.Contains(said, "this gate has left the fleet") {
-		t.Error(said)
+	if text := gates[0].Command(t, 0, "health"); !strings.Contains(text, "this gate has left the fleet") {
+		t.Error(text)
 	}
-	said := strings.Join(strings.Fields(gates[0].Command(t, 1, "fleet", "join")), " ")
+	text := strings.Join(strings.Fields(gates[0].Command(t, 1, "fleet", "join")), " ")
 	for _, want := range []string{"list shared: NOT DONE: the list differs from the fleet's", "--take replaces the list", "mx1 is in the fleet: connected"} {
-		if !strings.Contains(said, want) {
-			t.Errorf("no %q in %s", want, said)
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in %s", want, text)
 		}
 	}
-	said = gates[0].Command(t, 0, "fleet", "join", "--merge", "--reason", "back again")
-	if !strings.Contains(said, "list shared: merged: 1 entry added to the fleet's") {
-		t.Error(said)
+	text = gates[0].Command(t, 0, "fleet", "join", "--merge", "--reason", "back again")
+	if !strings.Contains(text, "list shared: merged: 1 entry added to the fleet's") {
+		t.Error(text)
 	}
 	for _, g := range gates {
 		g.refuses(t, "a@alone.example")
@@ -275,20 +275,20 @@ func TestDecisions(t *testing.T) {
 	find := func(args ...string) string {
 		return gates[1].Command(t, 0, append([]string{"decisions", "find", "--sender", "a@spam.example"}, args...)...)
 	}
-	said := find()
+	text := find()
 	for _, want := range []string{"  gate  mx1\n", "  gate  mx2\n", "Asked the fleet: mx1, mx2 answered."} {
-		if !strings.Contains(said, want) {
-			t.Errorf("there is no %q in\n%s", want, said)
+		if !strings.Contains(text, want) {
+			t.Errorf("there is no %q in\n%s", want, text)
 		}
 	}
-	if said := find("--here"); strings.Contains(said, "  gate  ") {
-		t.Error(said)
+	if text := find("--here"); strings.Contains(text, "  gate  ") {
+		t.Error(text)
 	}
 	gates[0].Kill()
 	<-gates[0].Exited
 	gates[0].Ended = true
-	if said := find(); !strings.Contains(said, "Asked the fleet: mx2 answered; NO ANSWER from mx1.") {
-		t.Error(said)
+	if text := find(); !strings.Contains(text, "Asked the fleet: mx2 answered; NO ANSWER from mx1.") {
+		t.Error(text)
 	}
 }
 

@@ -105,7 +105,7 @@ func TestNewGateFetched(t *testing.T) {
 	if reply, err := harness.MustDial(t, fresh.Addr).Verdict("a@fetched.example", "b@example.net"); err != nil || reply[:3] != "550" {
 		t.Errorf("the first client gets %q, %v", reply, err)
 	}
-	if now := asked.Load(); now != before {
-		t.Errorf("the list was fetched %d more times", now-before)
+	if current := asked.Load(); current != before {
+		t.Errorf("the list was fetched %d more times", current-before)
 	}
 }

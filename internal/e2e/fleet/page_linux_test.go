@@ -132,25 +132,25 @@ func TestPage(t *testing.T) {
 	}
 	last := len(lines) - 1
 	for _, line := range lines[:last] {
-		if said, code := p.run(line); code != 0 {
-			t.Fatalf("%s: exit code %d\n%s", line, code, said)
+		if text, code := p.run(line); code != 0 {
+			t.Fatalf("%s: exit code %d\n%s", line, code, text)
 		}
 		p.start()
 	}
-	var said string
+	var text string
 	harness.WaitFor(t, "the page's last command says that all is well", func() (well bool) {
 		var code int
-		said, code = p.run(lines[last])
-		return code == 0 && strings.Contains(said, "mx3 ") && !strings.Contains(said, "behind by")
+		text, code = p.run(lines[last])
+		return code == 0 && strings.Contains(text, "mx3 ") && !strings.Contains(text, "behind by")
 	})
 	for _, want := range []string{"mx1 is connected to tls://", "mx2 ", "blocked ", "allowed "} {
-		if !strings.Contains(said, want) {
-			t.Errorf("there is no %q in\n%s", want, said)
+		if !strings.Contains(text, want) {
+			t.Errorf("there is no %q in\n%s", want, text)
 		}
 	}
 	for _, line := range p.commands("Edit lists") {
-		if said, code := p.run(line); code != 0 {
-			t.Errorf("%s: exit code %d\n%s", line, code, said)
+		if text, code := p.run(line); code != 0 {
+			t.Errorf("%s: exit code %d\n%s", line, code, text)
 		}
 	}
 	for _, g := range p.gates {

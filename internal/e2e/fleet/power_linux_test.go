@@ -164,7 +164,7 @@ func (k *kills) flip() {
 			}
 			g.start()
 		}
-		now, _ := k.made()
-		return now > before+5
+		current, _ := k.made()
+		return current > before+5
 	})
 }

@@ -66,8 +66,8 @@ func (w *losing) keeps(what string, do func()) {
 	w.c.settle(w.gates...)
 	took := time.Since(began)
 	for _, g := range w.gates {
-		if now := g.mustEntries(); !maps.Equal(now, newest) {
-			w.Errorf("%s: %s has %d entries, not %d", what, g.name, len(now), len(newest))
+		if current := g.mustEntries(); !maps.Equal(current, newest) {
+			w.Errorf("%s: %s has %d entries, not %d", what, g.name, len(current), len(newest))
 		}
 	}
 	harness.WaitFor(w, "an edit", func() bool {
@@ -179,7 +179,7 @@ func (w *losing) oldestFirst() {
 		w.c.wipe(w.c.brokers[0])
 		w.c.brokers[0].Start()
 		old.set(linkOpen)
-		harness.WaitFor(w, "the oldest list is published", func() bool { now, ok := w.c.current(); return ok && now == w.gates[2].noted() })
+		harness.WaitFor(w, "the oldest list is published", func() bool { current, ok := w.c.current(); return ok && current == w.gates[2].noted() })
 		for _, way := range w.ways {
 			way.set(linkOpen)
 		}

@@ -58,7 +58,7 @@ type kills struct {
 }
 
 // run kills while edits go on, until it was enough, and checks that no edit was lost.
-func (k *kills) run(seed uint64, one func(), enough func(n int) bool) {
+func (k *kills) run(seed uint64, step func(), enough func(n int) bool) {
 	k.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	var editing sync.WaitGroup
@@ -76,7 +76,7 @@ func (k *kills) run(seed uint64, one func(), enough func(n int) bool) {
 	defer cancel()
 	began := time.Now()
 	for n := 0; !enough(n); n++ {
-		one()
+		step()
 		for _, g := range k.gates {
 			g.mustEntries() // whole
 		}
@@ -148,8 +148,8 @@ func (k *kills) goesOn(what string) {
 	k.Helper()
 	before, _ := k.made()
 	harness.WaitFor(k, fmt.Sprintf("edits are made after the kill of %s", what), func() bool {
-		now, _ := k.made()
-		return now > before+5
+		current, _ := k.made()
+		return current > before+5
 	})
 }
 

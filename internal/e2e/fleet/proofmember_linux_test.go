@@ -174,8 +174,8 @@ func (c *cluster) settle(members ...*member) version {
 		if v, ok = alike(members...); !ok {
 			return false
 		}
-		now, ok := c.current()
-		return ok && now == v
+		current, ok := c.current()
+		return ok && current == v
 	})
 	for _, m := range members {
 		harness.WaitVerdict(c, m.Addr, "a@"+listed, "550 5.7.1")
@@ -215,11 +215,11 @@ func watch(t testing.TB, members ...*member) (stop func()) {
 				if len(all) < most {
 					t.Errorf("%s: the list went back from %d to %d entries", m.name, most, len(all))
 				}
-				now := m.noted().Sequence
-				if now < sequence {
-					t.Errorf("%s: the sequence went back from %d to %d", m.name, sequence, now)
+				current := m.noted().Sequence
+				if current < sequence {
+					t.Errorf("%s: the sequence went back from %d to %d", m.name, sequence, current)
 				}
-				most, sequence = max(most, len(all)), max(sequence, now)
+				most, sequence = max(most, len(all)), max(sequence, current)
 				select {
 				case <-tick.C:
 				case <-done:
@@ -309,6 +309,6 @@ func quantiles(all []time.Duration) string {
 		return "none"
 	}
 	slices.Sort(all)
-	at := func(q float64) time.Duration { return all[int(q*float64(len(all)-1))].Round(time.Millisecond / 10) }
-	return fmt.Sprintf("p50 %v, p99 %v, max %v (of %d)", at(0.5), at(0.99), at(1), len(all))
+	locate := func(q float64) time.Duration { return all[int(q*float64(len(all)-1))].Round(time.Millisecond / 10) }
+	return fmt.Sprintf("p50 %v, p99 %v, max %v (of %d)", locate(0.5), locate(0.99), locate(1), len(all))
 }

@@ -107,7 +107,7 @@ func (w *parting) part(name string, links []*link, state linkState, alone *membe
 	}
 	close(end)
 	times := <-refused
-	if now := alone.mustEntries(); len(now) != len(before) {
+	if current := alone.mustEntries(); len(current) != len(before) {
 		w.Errorf("%s: the list of %s has changed while it was parted", name, alone.name)
 	}
 	lasted := time.Since(began)

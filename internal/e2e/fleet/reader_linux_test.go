@@ -39,14 +39,14 @@ func TestReader(t *testing.T) {
 			t.Errorf("%s says\n%s", g.name, told(f))
 		}
 	}
-	said := strings.Join(strings.Fields(reader.Command(t, 0, "fleet", "status")), " ")
-	if !strings.Contains(said, "the credentials of this gate only permit reading, not to see the other members") {
-		t.Error(said)
+	text := strings.Join(strings.Fields(reader.Command(t, 0, "fleet", "status")), " ")
+	if !strings.Contains(text, "the credentials of this gate only permit reading, not to see the other members") {
+		t.Error(text)
 	}
-	if said := reader.Command(t, 0, "health"); strings.Contains(said, "WARNING") {
-		t.Error(said)
+	if text := reader.Command(t, 0, "health"); strings.Contains(text, "WARNING") {
+		t.Error(text)
 	}
-	if said := reader.Command(t, 2, "fleet", "diff"); !strings.Contains(said, fleet.ErrReadOnly.Error()) {
-		t.Error(said)
+	if text := reader.Command(t, 2, "fleet", "diff"); !strings.Contains(text, fleet.ErrReadOnly.Error()) {
+		t.Error(text)
 	}
 }

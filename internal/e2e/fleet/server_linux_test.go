@@ -174,8 +174,8 @@ func TestServers(t *testing.T) {
 	if f := waitWell(t, gates[0], 3); !strings.HasPrefix(f.Server, "tls://") {
 		t.Errorf("status %+v", f)
 	}
-	if said := gates[0].Command(t, 0, "fleet", "status"); !strings.Contains(said, "servers connected: 3 of 3\n") {
-		t.Error(said)
+	if text := gates[0].Command(t, 0, "fleet", "status"); !strings.Contains(text, "servers connected: 3 of 3\n") {
+		t.Error(text)
 	}
 	metrics := harness.ReadMetrics(t, gates[0].SocketClient(), "http://spamgate/metrics")
 	for _, name := range []string{"servers", "servers_connected"} {
@@ -237,9 +237,9 @@ func TestTwoServers(t *testing.T) {
 	gates[0].waitAdded(t, "first.example")
 	waitWell(t, gates[0], 2)
 	for _, args := range [][]string{{"fleet", "status"}, {"health"}, {"config", "check"}, {"fleet", "init", "--dir", "new", "a=192.0.2.1", "b=192.0.2.2"}} {
-		said := strings.Join(strings.Fields(gates[0].Command(t, 0, args...)), " ")
-		if !strings.Contains(said, lacks) || !strings.Contains(said, do) {
-			t.Errorf("%s:\n%s", args, said)
+		text := strings.Join(strings.Fields(gates[0].Command(t, 0, args...)), " ")
+		if !strings.Contains(text, lacks) || !strings.Contains(text, do) {
+			t.Errorf("%s:\n%s", args, text)
 		}
 	}
 	lost, left := gates[1], gates[0]
@@ -295,8 +295,8 @@ func TestServerTrouble(t *testing.T) {
 		f = bad.status()
 		return f.State == admin.FleetConnected && strings.Contains(fmt.Sprint(f.Problems), command)
 	})
-	if said := bad.Command(t, 0, "health"); !strings.Contains(said, command) {
-		t.Error(said)
+	if text := bad.Command(t, 0, "health"); !strings.Contains(text, command) {
+		t.Error(text)
 	}
 	logs(bad.Gate, command)
 	bad.waitAdded(t, "second.example")

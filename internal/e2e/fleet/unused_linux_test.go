@@ -23,39 +23,39 @@ func TestUnused(t *testing.T) {
 		g.refuses(t, "a@"+g.name+".example")
 	}
 	harness.SkipAfter(t, day)
-	unused := func(code int, args ...string) (entries []string, said string) {
+	unused := func(code int, args ...string) (entries []string, text string) {
 		t.Helper()
-		said = gates[0].Lists(t, code, append([]string{"unused", "shared", "--since", day}, args...)...)
-		for line := range strings.Lines(said) {
+		text = gates[0].Lists(t, code, append([]string{"unused", "shared", "--since", day}, args...)...)
+		for line := range strings.Lines(text) {
 			if fields := strings.Split(line, "\t"); len(fields) == 3 {
 				entries = append(entries, fields[1])
 			}
 		}
-		return entries, said
+		return entries, text
 	}
-	want := func(got []string, said, want string, words ...string) {
+	want := func(got []string, text, want string, words ...string) {
 		t.Helper()
 		if strings.Join(got, " ") != want {
 			t.Errorf("unused: %v, want %s", got, want)
 		}
 		for _, w := range words {
-			if !strings.Contains(strings.Join(strings.Fields(said), " "), w) {
-				t.Errorf("there is no %q in\n%s", w, said)
+			if !strings.Contains(strings.Join(strings.Fields(text), " "), w) {
+				t.Errorf("there is no %q in\n%s", w, text)
 			}
 		}
 	}
 	harness.WaitFor(t, "the others are known", func() bool { return len(gates[0].status().Members) == 3 })
-	got, said := unused(0)
-	want(got, said, "never.example also-never.example", "Asked the fleet: mx1, mx2, mx3 answered.")
-	got, said = unused(0, "--here")
-	want(got, said, "mx2.example mx3.example never.example also-never.example")
-	if strings.Contains(said, "Asked the fleet") {
-		t.Error(said)
+	got, text := unused(0)
+	want(got, text, "never.example also-never.example", "Asked the fleet: mx1, mx2, mx3 answered.")
+	got, text = unused(0, "--here")
+	want(got, text, "mx2.example mx3.example never.example also-never.example")
+	if strings.Contains(text, "Asked the fleet") {
+		t.Error(text)
 	}
 
 	gates[2].kill()
-	got, said = unused(1)
-	want(got, said, "mx3.example never.example also-never.example", "INCOMPLETE: no answer from mx3: entries may have matched there")
+	got, text = unused(1)
+	want(got, text, "mx3.example never.example also-never.example", "INCOMPLETE: no answer from mx3: entries may have matched there")
 	lines := gates[0].Lists(t, 1, "unused", "shared", "--since", day, "--json")
 	first, _, _ := strings.Cut(lines, "\n")
 	var head struct {
@@ -68,13 +68,13 @@ func TestUnused(t *testing.T) {
 	}
 
 	n.Kill()
-	_, said = unused(2)
-	want(nil, said, "", "the other gates of the fleet cannot be asked", "--here is about this gate alone")
-	got, said = unused(0, "--here")
-	want(got, said, "mx2.example mx3.example never.example also-never.example")
+	_, text = unused(2)
+	want(nil, text, "", "the other gates of the fleet cannot be asked", "--here is about this gate alone")
+	got, text = unused(0, "--here")
+	want(got, text, "mx2.example mx3.example never.example also-never.example")
 	gates[0].Stop()
-	_, said = unused(2)
-	want(nil, said, "", "--here is about this gate alone")
-	got, said = unused(0, "--here")
-	want(got, said, "mx2.example mx3.example never.example also-never.example")
+	_, text = unused(2)
+	want(nil, text, "", "--here is about this gate alone")
+	got, text = unused(0, "--here")
+	want(got, text, "mx2.example mx3.example never.example also-never.example")
 }

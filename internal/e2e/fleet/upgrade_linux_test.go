@@ -84,8 +84,8 @@ func mailDuring(loads []*harness.Load, n int, do func()) {
 // copy: a program that is open for writing cannot be run.
 func install(t *testing.T, from, to string) {
 	t.Helper()
-	if _, said, code := harness.Run(t, exec.Command(harness.Program(t, "cp", "coreutils"), from, to+".new")); code != 0 {
-		t.Fatal(said)
+	if _, text, code := harness.Run(t, exec.Command(harness.Program(t, "cp", "coreutils"), from, to+".new")); code != 0 {
+		t.Fatal(text)
 	}
 	if err := os.Rename(to+".new", to); err != nil {
 		t.Fatal(err)
@@ -155,8 +155,8 @@ func TestNewerFormat(t *testing.T) {
 	for _, g := range gates {
 		harness.WaitFor(t, "the status says it", func() bool { return strings.Contains(fmt.Sprint(g.status().Problems), words) })
 	}
-	if said := gates[0].Lists(t, 2, "add", "third.example", "--reason", "into the unknown"); !strings.Contains(said, words) {
-		t.Error(said)
+	if text := gates[0].Lists(t, 2, "add", "third.example", "--reason", "into the unknown"); !strings.Contains(text, words) {
+		t.Error(text)
 	}
 	gates[1].Stop()
 	gates[1].start()
@@ -166,8 +166,8 @@ func TestNewerFormat(t *testing.T) {
 		if got := g.file(); got != before {
 			t.Errorf("%s has changed its list to\n%s", g.name, got)
 		}
-		if said := g.Lists(t, 0, "status", "shared", "--json"); strings.Contains(said, `"pinned"`) {
-			t.Error(said)
+		if text := g.Lists(t, 0, "status", "shared", "--json"); strings.Contains(text, `"pinned"`) {
+			t.Error(text)
 		}
 	}
 	if got := getKey(t, lists, key); got["format"] != 2.0 {

@@ -123,8 +123,8 @@ func startCrowd(t testing.TB, addr string, count int, state string) (leave func(
 		}
 	})
 	t.Cleanup(leave)
-	said := bufio.NewReader(out)
-	if line, err := said.ReadString('\n'); line != "ready\n" {
+	reader := bufio.NewReader(out)
+	if line, err := reader.ReadString('\n'); line != "ready\n" {
 		t.Fatalf("the crowd said %q, %v", line, err)
 	}
 	return leave

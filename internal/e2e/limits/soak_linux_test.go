@@ -100,7 +100,7 @@ const (
 
 // A soakSample is what the gate uses at a time.
 type soakSample struct {
-	at          time.Duration
+	elapsed     time.Duration
 	messages    int
 	resident    int64
 	descriptors int
@@ -132,7 +132,7 @@ func (s *soak) run(length time.Duration) {
 }
 
 // sample asks the gate and the system what the gate uses.
-func (s *soak) sample(at time.Duration) {
+func (s *soak) sample(elapsed time.Duration) {
 	pid := s.gate.Process.Pid
 	n := len(s.samples) + 1
 	s.gate.Signal(syscall.SIGUSR1)
@@ -148,7 +148,7 @@ func (s *soak) sample(at time.Duration) {
 	messages := len(s.outcomes)
 	s.mu.Unlock()
 	s.samples = append(s.samples, soakSample{
-		at: at, messages: messages,
+		elapsed: elapsed, messages: messages,
 		resident: harness.ResidentBytes(s.t, pid), descriptors: harness.Descriptors(s.t, pid),
 		goroutines: number("goroutines"), generation: number("generation"),
 	})
@@ -258,7 +258,7 @@ func (s *soak) checkFlat() {
 		{"KiB", func(s soakSample) int { return int(s.resident >> 10) }, func(n int) int { return n + n/2 }},
 	} {
 		a, b := most(first, f.what), most(last, f.what)
-		if f.name == "KiB" && s.samples[len(s.samples)-1].at < soakSettles {
+		if f.name == "KiB" && s.samples[len(s.samples)-1].elapsed < soakSettles {
 			continue
 		}
 		if b > f.allow(a) {
@@ -274,7 +274,7 @@ func (s *soak) print() {
 	step := max(1, len(s.samples)/soakRows)
 	for i := step - 1; i < len(s.samples); i += step {
 		x := s.samples[i]
-		fmt.Fprintf(&b, "| %v | %s | %d | %.0f MiB | %d | %d |\n", x.at.Round(time.Second), thousands(x.messages),
+		fmt.Fprintf(&b, "| %v | %s | %d | %.0f MiB | %d | %d |\n", x.elapsed.Round(time.Second), thousands(x.messages),
 			x.generation, float64(x.resident)/(1<<20), x.goroutines, x.descriptors)
 	}
 	fmt.Print(b.String())

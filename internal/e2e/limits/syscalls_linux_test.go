@@ -73,14 +73,14 @@ func countCalls(t *testing.T, strace string, pid int, do func()) map[string]int 
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "calls")
 	cmd := exec.Command(strace, "-f", "-c", "-U", "calls,name", "-o", file, "-p", strconv.Itoa(pid))
-	said, err := cmd.StderrPipe()
+	readCloser, err := cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	attached := bufio.NewScanner(said)
+	attached := bufio.NewScanner(readCloser)
 	if !attached.Scan() || !strings.Contains(attached.Text(), "attached") {
 		cmd.Wait()
 		harness.SkipMissing(t, "strace cannot be used here: %s", attached.Text())

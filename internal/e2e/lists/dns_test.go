@@ -44,13 +44,13 @@ func TestListInDNS(t *testing.T) {
 	harness.WriteFile(t, filepath.Join(dir, "zone"), published)
 	host, port, _ := net.SplitHostPort(harness.FreeAddr(t))
 	cmd := exec.Command(program, "-n", "-u", "nobody", "-b", host+"/"+port, "-r", "/", "-w", "/", "dbl.test:dnset:"+filepath.Join(dir, "zone"))
-	said := harness.NewOutput(t, "rbldnsd")
-	cmd.Stdout, cmd.Stderr = said, said
+	output := harness.NewOutput(t, "rbldnsd")
+	cmd.Stdout, cmd.Stderr = output, output
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
-	said.Wait("rbldnsd to start", func(line string) bool { return strings.Contains(line, "started") })
+	output.Wait("rbldnsd to start", func(line string) bool { return strings.Contains(line, "started") })
 
 	setup := dnsLists(net.JoinHostPort(host, port), `
 [[list]]
@@ -99,11 +99,11 @@ dns_timeout = "10s"
 	if r.Text("source") != "dns:dbl.test" || r.Text("entry") != "listed.example" || r.Text("note") != "127.0.1.2" {
 		t.Errorf("the log says %v", r)
 	}
-	if said := g.Command(t, 1, "check", "a@sub.listed.example"); !strings.Contains(said, "listed: listed.example, 127.0.1.2") {
-		t.Errorf("check says %s", said)
+	if text := g.Command(t, 1, "check", "a@sub.listed.example"); !strings.Contains(text, "listed: listed.example, 127.0.1.2") {
+		t.Errorf("check says %s", text)
 	}
-	if said := g.Command(t, 0, "check", "--offline", "a@sub.listed.example"); !strings.Contains(said, "not asked 1 list in DNS") {
-		t.Errorf("check --offline says %s", said)
+	if text := g.Command(t, 0, "check", "--offline", "a@sub.listed.example"); !strings.Contains(text, "not asked 1 list in DNS") {
+		t.Errorf("check --offline says %s", text)
 	}
 }
 
@@ -207,11 +207,11 @@ func TestListInDNSLies(t *testing.T) {
 	if state("off") != 1 || state("on") != 0 {
 		t.Error("the metrics do not say that the list is off")
 	}
-	if said := g.Lists(t, 0, "status"); !strings.Contains(said, "OFF since") {
-		t.Errorf("lists status says %s", said)
+	if text := g.Lists(t, 0, "status"); !strings.Contains(text, "OFF since") {
+		t.Errorf("lists status says %s", text)
 	}
-	if said := g.Command(t, 1, "health"); !strings.Contains(said, "list dbl: switched off: ") {
-		t.Errorf("health says %s", said)
+	if text := g.Command(t, 1, "health"); !strings.Contains(text, "list dbl: switched off: ") {
+		t.Errorf("health says %s", text)
 	}
 	g.Signal(syscall.SIGUSR1)
 	g.WaitRecord("list in DNS is not asked", "list", "dbl", "state", "off")

@@ -137,8 +137,8 @@ func TestFetchSigned(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := newPublisher(t)
-	serve := func(text, file string, at int) {
-		signature := minisign.SignWithComments(private, []byte(text), fmt.Sprintf("timestamp:%d\tfile:%s", at, file), "")
+	serve := func(text, file string, pos int) {
+		signature := minisign.SignWithComments(private, []byte(text), fmt.Sprintf("timestamp:%d\tfile:%s", pos, file), "")
 		p.answer(func(w http.ResponseWriter, r *http.Request) {
 			if strings.HasSuffix(r.URL.Path, ".minisig") {
 				w.Write(signature)
@@ -236,8 +236,8 @@ func TestFetchSecret(t *testing.T) {
 		t.Fatal(err)
 	}
 	all += string(text)
-	if at := strings.Index(all, token); at >= 0 {
-		t.Errorf("the token is in %q", all[max(0, at-200):min(len(all), at+100)])
+	if pos := strings.Index(all, token); pos >= 0 {
+		t.Errorf("the token is in %q", all[max(0, pos-200):min(len(all), pos+100)])
 	}
 	if !strings.Contains(all, p.URL+"/.../ads?...") {
 		t.Errorf("the URL is not shown: %s", all)

@@ -392,11 +392,11 @@ func TestManagedImportUndone(t *testing.T) {
 	if err := json.Unmarshal([]byte(g.Lists(t, 0, "changes", "--json")), &changes); err != nil {
 		t.Fatal(err)
 	}
-	at := slices.IndexFunc(changes, func(c change) bool { return c.Command == "import" })
-	if at < 0 || changes[at].CommandID == "" {
+	pos := slices.IndexFunc(changes, func(c change) bool { return c.Command == "import" })
+	if pos < 0 || changes[pos].CommandID == "" {
 		t.Fatalf("changes %+v", changes)
 	}
-	if text := g.Lists(t, 0, "undo", changes[at].CommandID, "--reason", "the wrong file"); !strings.Contains(text, "12,000 entries as before") || strings.Contains(text, "stay") {
+	if text := g.Lists(t, 0, "undo", changes[pos].CommandID, "--reason", "the wrong file"); !strings.Contains(text, "12,000 entries as before") || strings.Contains(text, "stay") {
 		t.Errorf("undo says %q", text)
 	}
 	if entries := entriesIn(t, g.Dir); len(entries) != 8 || entries[0] != "before.example" || entries[7] != "later6.example" {

@@ -38,8 +38,8 @@ func TestListBeforeReload(t *testing.T) {
 	harness.WriteFile(t, filepath.Join(g.Dir, "more.txt"), "more.example\n")
 	want := fmt.Sprintf("the running gate has no list %%q yet: reload it (systemctl reload spamgate, or kill -HUP %d)\n", g.Process.Pid)
 	for _, what := range []string{"fetched", "up to date"} {
-		if said := g.Lists(t, 0, "fetch", "far"); said != "far: "+what+", 12 bytes\n"+fmt.Sprintf(want, "far") {
-			t.Errorf("fetch says %q", said)
+		if message := g.Lists(t, 0, "fetch", "far"); message != "far: "+what+", 12 bytes\n"+fmt.Sprintf(want, "far") {
+			t.Errorf("fetch says %q", message)
 		}
 	}
 	want = fmt.Sprintf(want, "mine")
@@ -48,14 +48,14 @@ func TestListBeforeReload(t *testing.T) {
 		{"import", "more.txt", "--list", "mine"},
 		{"remove", "one.example", "--list", "mine"},
 	} {
-		said := g.Lists(t, 0, args...)
-		if !strings.Contains(said, want) || strings.Contains(said, "live") || strings.Contains(said, "no such list") || strings.Contains(said, "may hold") {
-			t.Errorf("%q says %q, want %q", args, said, want)
+		message := g.Lists(t, 0, args...)
+		if !strings.Contains(message, want) || strings.Contains(message, "live") || strings.Contains(message, "no such list") || strings.Contains(message, "may hold") {
+			t.Errorf("%q says %q, want %q", args, message, want)
 		}
 	}
 	g.Signal(syscall.SIGHUP)
 	harness.WaitFor(t, "the gate to take the list", func() bool { return strings.Contains(g.Lists(t, 0, "status", "--json"), `"mine"`) })
-	if said := g.Lists(t, 0, "add", "two.example", "--reason", "test", "--list", "mine"); !strings.Contains(said, "live in the running gate") {
-		t.Errorf("after the reload add says %q", said)
+	if message := g.Lists(t, 0, "add", "two.example", "--reason", "test", "--list", "mine"); !strings.Contains(message, "live in the running gate") {
+		t.Errorf("after the reload add says %q", message)
 	}
 }

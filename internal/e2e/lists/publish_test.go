@@ -27,8 +27,8 @@ func startPublishing(t *testing.T, start func(s harness.Setup) *harness.Gate) pu
 	dir := t.TempDir()
 	p := publishing{certificate: harness.NewCertificate(t, "localhost")}
 	key := filepath.Join(dir, "publish.key")
-	said := (&harness.Gate{Dir: dir}).Lists(t, 0, "publish", "--new-key", key)
-	_, p.publicKey, _ = strings.Cut(strings.TrimSpace(said), "public_key = ")
+	text := (&harness.Gate{Dir: dir}).Lists(t, 0, "publish", "--new-key", key)
+	_, p.publicKey, _ = strings.Cut(strings.TrimSpace(text), "public_key = ")
 	tokens := filepath.Join(dir, "tokens")
 	if err := os.WriteFile(tokens, []byte(publishToken+"  # the other MX\n"), 0o600); err != nil {
 		t.Fatal(err)

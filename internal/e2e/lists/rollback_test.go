@@ -53,8 +53,8 @@ func TestHeldAcceptRollback(t *testing.T) {
 		}
 	}
 	harness.WaitVerdict(t, g.Addr, "x@w1000.example", "550")
-	if now, err := os.ReadFile(filepath.Join(g.Dir, "blocked.txt")); string(now) != harness.NumberedList(1500) {
-		t.Errorf("the file is not what it was: %d bytes, %v", len(now), err)
+	if current, err := os.ReadFile(filepath.Join(g.Dir, "blocked.txt")); string(current) != harness.NumberedList(1500) {
+		t.Errorf("the file is not what it was: %d bytes, %v", len(current), err)
 	}
 	audit, err := os.ReadFile(filepath.Join(g.Dir, "state", "audit.log"))
 	if err != nil {
@@ -140,8 +140,8 @@ func TestRollbackOfMissing(t *testing.T) {
 	if text := g.Lists(t, 0, "rollback", "blocked"); !strings.Contains(text, "with 1,500 entries") {
 		t.Errorf("rollback says %q", text)
 	}
-	if now, err := os.ReadFile(path); string(now) != harness.NumberedList(1500) {
-		t.Errorf("the file is not what it was: %d bytes, %v", len(now), err)
+	if current, err := os.ReadFile(path); string(current) != harness.NumberedList(1500) {
+		t.Errorf("the file is not what it was: %d bytes, %v", len(current), err)
 	}
 	if s := g.Status(t, "blocked"); s.Lists[0].LastGood || s.Lists[0].Entries != 1500 {
 		t.Errorf("then its status is %+v", s.Lists[0])

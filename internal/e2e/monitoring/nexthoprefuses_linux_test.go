@@ -180,8 +180,8 @@ func TestRecipientsRefused(t *testing.T) {
 		if !hop.Up || hop.Recipients != recipients || hop.RecipientsRefused != refused || warned != (len(h.Mail.Warnings) == 1) {
 			t.Errorf("%+v", h.Mail)
 		}
-		if n, of := hopMetric(t, metrics, "spamgate_next_hop_recipients_refused"), hopMetric(t, metrics, "spamgate_next_hop_recipients"); n != float64(refused) || of != float64(recipients) {
-			t.Errorf("%v of %v", n, of)
+		if n, total := hopMetric(t, metrics, "spamgate_next_hop_recipients_refused"), hopMetric(t, metrics, "spamgate_next_hop_recipients"); n != float64(refused) || total != float64(recipients) {
+			t.Errorf("%v of %v", n, total)
 		}
 		if code, body := get(t, probes+"/readyz"); code != 200 || warned != strings.Contains(body, "warning: ") {
 			t.Errorf("readyz: %d, %q", code, body)

@@ -148,9 +148,9 @@ func TestListenerHops(t *testing.T) {
 func TestListenerHopLoop(t *testing.T) {
 	t.Parallel()
 	sink := smtptest.NewSink(t)
-	one, two := harness.FreeAddr(t), harness.FreeAddr(t)
-	other := harness.StartGate(t, harness.Setup{Listen: two, NextHop: "smtp://" + one, Hostname: "two.example"})
-	table := fmt.Sprintf("[[listener]]\nname = \"back\"\naddr = %q\nnext_hop = \"smtp://%s\"\n", one, other.Addr)
+	item, two := harness.FreeAddr(t), harness.FreeAddr(t)
+	other := harness.StartGate(t, harness.Setup{Listen: two, NextHop: "smtp://" + item, Hostname: "two.example"})
+	table := fmt.Sprintf("[[listener]]\nname = \"back\"\naddr = %q\nnext_hop = \"smtp://%s\"\n", item, other.Addr)
 	g := harness.StartGate(t, harness.Setup{NextHop: "smtp://" + sink.Addr(), Tables: table})
 	good, back, _ := strings.Cut(g.Addr, ",")
 	harness.MustDial(t, good).MustSend(t, "a@example.com", "b@example.net", harness.SmallMessage("a@example.com", "m"))

@@ -24,18 +24,18 @@ func TestGatesInALoop(t *testing.T) {
 		for _, reuse := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%s %v", names[1], reuse), func(t *testing.T) {
 				t.Parallel()
-				one, two := harness.FreeAddr(t), harness.FreeAddr(t)
+				item, two := harness.FreeAddr(t), harness.FreeAddr(t)
 				gates := []*harness.Gate{
-					harness.StartGate(t, harness.Setup{Hostname: names[0], Listen: one, NextHop: "smtp://" + two, NoReuse: !reuse}),
-					harness.StartGate(t, harness.Setup{Hostname: names[1], Listen: two, NextHop: "smtp://" + one, NoReuse: !reuse}),
+					harness.StartGate(t, harness.Setup{Hostname: names[0], Listen: item, NextHop: "smtp://" + two, NoReuse: !reuse}),
+					harness.StartGate(t, harness.Setup{Hostname: names[1], Listen: two, NextHop: "smtp://" + item, NoReuse: !reuse}),
 				}
 				for _, g := range gates {
 					before := harness.Descriptors(t, g.Process.Pid)
 					for range 3 {
 						wantLoop(t, g)
 					}
-					if now := harness.Descriptors(t, g.Process.Pid); now > before+maxLoopDescriptors {
-						t.Errorf("%d descriptors, %d before", now, before)
+					if current := harness.Descriptors(t, g.Process.Pid); current > before+maxLoopDescriptors {
+						t.Errorf("%d descriptors, %d before", current, before)
 					}
 				}
 				for _, g := range gates {
@@ -69,8 +69,8 @@ func TestThreeGatesInALoop(t *testing.T) {
 	for range 3 {
 		wantLoop(t, gates[0])
 	}
-	if now := harness.Descriptors(t, gates[0].Process.Pid); now > before+maxLoopDescriptors {
-		t.Errorf("%d descriptors, %d before", now, before)
+	if current := harness.Descriptors(t, gates[0].Process.Pid); current > before+maxLoopDescriptors {
+		t.Errorf("%d descriptors, %d before", current, before)
 	}
 }
 
@@ -85,8 +85,8 @@ func TestOwnNextHop(t *testing.T) {
 	for range 3 {
 		wantLoop(t, g)
 	}
-	if now := harness.Descriptors(t, g.Process.Pid); now > before+maxLoopDescriptors {
-		t.Errorf("%d descriptors, %d before", now, before)
+	if current := harness.Descriptors(t, g.Process.Pid); current > before+maxLoopDescriptors {
+		t.Errorf("%d descriptors, %d before", current, before)
 	}
 	if r := g.WaitRecord("next hop failed"); !strings.Contains(r.Text("error"), "the next hop is this gate itself") {
 		t.Errorf("the log says %v", r)

@@ -50,8 +50,8 @@ func TestGatesServeForEachOther(t *testing.T) {
 						c.Want(t, "MAIL FROM:<a@example.com>", "250")
 						c.Want(t, "RCPT TO:<"+harness.Mailbox+">", "451 4.4.1")
 						c.Want(t, "QUIT", "221")
-						if now := harness.Descriptors(t, g.Process.Pid); now > before[i]+maxLoopDescriptors {
-							t.Errorf("gate %d has %d descriptors, %d before", i, now, before[i])
+						if current := harness.Descriptors(t, g.Process.Pid); current > before[i]+maxLoopDescriptors {
+							t.Errorf("gate %d has %d descriptors, %d before", i, current, before[i])
 						}
 					}
 				}

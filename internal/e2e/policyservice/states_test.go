@@ -21,7 +21,7 @@ func TestStates(t *testing.T) {
 	)
 	for name, tt := range map[string]struct {
 		parameters []string
-		one, two   string // the refusal of a listed sender's message to that many, or "250"
+		item, two  string // the refusal of a listed sender's message to that many, or "250"
 		tag        string // of a message to two
 		warned     int    // questions without a recipient
 	}{
@@ -42,7 +42,7 @@ func TestStates(t *testing.T) {
 			if got := deliver(t, s.dial(""), "a@spam.example", "abuse@example.org"); !strings.HasPrefix(got, "250") {
 				t.Errorf("to an exempt recipient: %s", got)
 			}
-			for want, to := range map[string][]string{tt.one: {"you@example.org"}, tt.two + " ": {"you@example.org", "me@example.org"}} {
+			for want, to := range map[string][]string{tt.item: {"you@example.org"}, tt.two + " ": {"you@example.org", "me@example.org"}} {
 				want = strings.TrimSuffix(want, " ")
 				if got := deliver(t, s.dial(""), "a@spam.example", to...); !strings.HasPrefix(got, want) {
 					t.Errorf("to %s: %s, want %s", to, got, want)
@@ -55,13 +55,13 @@ func TestStates(t *testing.T) {
 				t.Errorf("tags %q, want %q", got, tt.tag)
 			}
 			s.wantRecords(tt.warned, warning)
-			if tt.one != "250" {
+			if tt.item != "250" {
 				harness.WaitFor(t, "a line about each of 4 messages", func() bool { return len(s.gate.Records("accepted"))+len(s.gate.Records("refused")) >= 4 })
 				if n := len(s.gate.Records("accepted")) + len(s.gate.Records("refused")); n != 4 {
 					t.Errorf("%d lines about 4 messages", n)
 				}
 			}
-			if tt.one == data {
+			if tt.item == data {
 				chunk(t, s.dial(""), "you@example.org", data)
 				chunk(t, s.dial(""), "abuse@example.org", "250")
 			}

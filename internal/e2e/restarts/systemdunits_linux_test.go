@@ -79,16 +79,16 @@ func TestStartFailsForLong(t *testing.T) {
 		}
 	}
 	text := m.journal()
-	said := strings.Count(text, "spamgate: ")
+	count := strings.Count(text, "spamgate: ")
 	for _, why := range []string{"config.toml:", "blocked.txt"} {
 		if !strings.Contains(text, why) {
 			t.Errorf("the log does not say %q", why)
 		}
 	}
-	if said < 2*enough {
-		t.Errorf("%d starts have said why they failed, want %d", said, 2*enough)
+	if count < 2*enough {
+		t.Errorf("%d starts have said why they failed, want %d", count, 2*enough)
 	}
-	t.Logf("%d failed starts, %d clients waited and were served", said, waiting)
+	t.Logf("%d failed starts, %d clients waited and were served", count, waiting)
 	m.run("systemctl", "stop", "spamgate.socket", "spamgate.service")
 	if result := m.show("spamgate.service", "Result"); result != "success" {
 		t.Errorf("the service's result is %s", result)

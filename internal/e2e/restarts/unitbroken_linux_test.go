@@ -54,8 +54,8 @@ func TestUnitBroken(t *testing.T) {
 		}
 		m.deliver(name)
 	}
-	if now := m.show("spamgate.service", "MainPID"); now != before {
-		t.Errorf("the main process is %s, and was %s", now, before)
+	if current := m.show("spamgate.service", "MainPID"); current != before {
+		t.Errorf("the main process is %s, and was %s", current, before)
 	}
 	m.run("install", "/usr/local/bin/whole", "/usr/bin/spamgate")
 

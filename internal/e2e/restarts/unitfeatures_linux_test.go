@@ -194,7 +194,7 @@ func TestUnitFeatures(t *testing.T) {
 }
 
 // bindSocket makes the directory of a socket appear on the machine.
-func (m *machine) bindSocket(socket, at string) {
+func (m *machine) bindSocket(socket, place string) {
 	m.t.Helper()
 	dir := filepath.Dir(socket)
 	for path, mode := range map[string]os.FileMode{dir: 0o755, socket: 0o777} {
@@ -202,13 +202,13 @@ func (m *machine) bindSocket(socket, at string) {
 			m.t.Fatal(err)
 		}
 	}
-	if err := os.MkdirAll(m.path(at), 0o755); err != nil {
+	if err := os.MkdirAll(m.path(place), 0o755); err != nil {
 		m.t.Fatal(err)
 	}
-	if err := unix.Mount(dir, m.path(at), "", unix.MS_BIND, ""); err != nil {
+	if err := unix.Mount(dir, m.path(place), "", unix.MS_BIND, ""); err != nil {
 		m.t.Fatal(err)
 	}
-	m.t.Cleanup(func() { unix.Unmount(m.path(at), unix.MNT_DETACH) })
+	m.t.Cleanup(func() { unix.Unmount(m.path(place), unix.MNT_DETACH) })
 }
 
 // TestUnitListeners uses listeners.conf: a port below 1024 that the gate opens itself, a
@@ -292,8 +292,8 @@ func TestUnitFleetd(t *testing.T) {
 	m.run("systemctl", "reload", unit)
 	m.run("kill", "-9", pid)
 	harness.WaitFor(t, "systemd starts it again", func() bool {
-		now := m.show(unit, "MainPID")
-		return m.show(unit, "ActiveState") == "active" && now != "0" && now != pid
+		current := m.show(unit, "MainPID")
+		return m.show(unit, "ActiveState") == "active" && current != "0" && current != pid
 	})
 	m.waitLog(2, `"connected to the fleet"`)
 	m.deliver("the second")

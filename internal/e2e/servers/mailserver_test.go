@@ -138,13 +138,13 @@ func TestRelayCheck(t *testing.T) {
 		if code := g.Wait(); code != 2 {
 			t.Errorf("exit code %d, want 2", code)
 		}
-		said := g.Log.String()
+		message := g.Log.String()
 		for _, text := range []string{"relays for the gate", "relay-test@example.net", "recipient_domains", "mynetworks"} {
-			if !strings.Contains(said, text) {
+			if !strings.Contains(message, text) {
 				t.Errorf("it said nothing of %q", text)
 			}
 		}
-		if strings.Contains(said, `"listening"`) {
+		if strings.Contains(message, `"listening"`) {
 			t.Error("it listened")
 		}
 	})

@@ -37,8 +37,8 @@ func shippedGate(t testing.TB) *harness.Gate {
 func TestShipped(t *testing.T) {
 	t.Parallel()
 	g := shippedGate(t)
-	for _, said := range []string{"lists", "fill ratio", "expected FPR", "next hop   maildir:mail", "swaks -s " + g.Addr} {
-		g.Log.Wait(said, func(line string) bool { return strings.Contains(line, said) })
+	for _, text := range []string{"lists", "fill ratio", "expected FPR", "next hop   maildir:mail", "swaks -s " + g.Addr} {
+		g.Log.Wait(text, func(line string) bool { return strings.Contains(line, text) })
 	}
 	c := harness.MustDial(t, g.Addr)
 	message := harness.SmallMessage("a@example.com", "clean") + ".\r\n..dots\r\n\xff\r\n"

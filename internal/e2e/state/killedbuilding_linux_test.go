@@ -47,8 +47,8 @@ func TestKilledWhileBuilding(t *testing.T) {
 	list := filepath.Join(dir, "blocked.txt")
 	texts := map[string]string{"a": bigList("a"), "b": bigList("b")}
 	harness.WriteFile(t, filepath.Join(dir, "config.toml"), harness.Setup{Tables: "[state]\ndir = \"state\"\n"}.Config())
-	now, next := "a", "b"
-	harness.WriteFile(t, list, texts[now])
+	current, next := "a", "b"
+	harness.WriteFile(t, list, texts[current])
 	addresses := killedAddresses()
 
 	start := func() *harness.Gate {
@@ -58,7 +58,7 @@ func TestKilledWhileBuilding(t *testing.T) {
 	g := start()
 	g.Addr = g.WaitListening()
 	perBuild := countBuild(g, state, func() { harness.WriteFile(t, list, texts[next]) })
-	now, next = next, now
+	current, next = next, current
 	harness.WaitFor(t, "a version to be kept", func() bool { // a gate that stops does not wait for it
 		versions, err := store.Versions(state, "blocked")
 		return err == nil && len(versions) > 0
@@ -72,15 +72,15 @@ func TestKilledWhileBuilding(t *testing.T) {
 		atStart := n%2 == 0
 		if atStart { // the gate builds when it starts
 			harness.WriteFile(t, list, texts[next])
-			now, next = next, now
+			current, next = next, current
 		}
 		k := newKiller(t, state, 1+r.IntN(most[atStart]), time.Duration(r.IntN(2000))*time.Microsecond)
 		g := start()
 		if !atStart {
 			g.Addr = g.WaitListening()
-			wantContent(t, g, now, next)
+			wantContent(t, g, current, next)
 			replaceList(t, list, texts[next], n%4 == 1)
-			now, next = next, now
+			current, next = next, current
 			k.begin()
 		} else {
 			k.begin()
@@ -100,7 +100,7 @@ func TestKilledWhileBuilding(t *testing.T) {
 
 	g = start()
 	g.Addr = g.WaitListening()
-	wantContent(t, g, now, next)
+	wantContent(t, g, current, next)
 	countBuild(g, state, func() { harness.WriteFile(t, list, texts[next]) })
 	g.Stop()
 	noDamage(t, g.Log.String())

@@ -99,14 +99,14 @@ func (l *longList) command(code int, texts []string, args ...string) {
 	cmd := exec.Command(harness.Binary(l.T), args...)
 	cmd.Dir = l.Dir
 	out, errs, got := harness.Run(l.T, cmd)
-	said := strings.Join(strings.Fields(out+errs), " ")
+	message := strings.Join(strings.Fields(out+errs), " ")
 	for _, text := range texts {
-		if !strings.Contains(said, text) {
-			l.T.Errorf("%v does not say %q: %s", args, text, said)
+		if !strings.Contains(message, text) {
+			l.T.Errorf("%v does not say %q: %s", args, text, message)
 		}
 	}
 	if got != code {
-		l.T.Errorf("%v: exit code %d, want %d: %s", args, got, code, said)
+		l.T.Errorf("%v: exit code %d, want %d: %s", args, got, code, message)
 	}
 }
 

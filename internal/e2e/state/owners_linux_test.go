@@ -70,8 +70,8 @@ func TestStateShared(t *testing.T) {
 		t.Fatal(err)
 	}
 	g := harness.Serve(t, dir)
-	if said := g.WaitRecord("others may write to the state directory"); !strings.Contains(said.Text("problem"), "chmod g-w") {
-		t.Errorf("the log says %v", said)
+	if record := g.WaitRecord("others may write to the state directory"); !strings.Contains(record.Text("problem"), "chmod g-w") {
+		t.Errorf("the log says %v", record)
 	}
 	g.Stop()
 }

@@ -103,7 +103,7 @@ func (p *plantedDir) serve() *harness.Gate {
 }
 
 // command runs a command as the test's user and checks that it ends.
-func (p *plantedDir) command(args ...string) (said string, code int) {
+func (p *plantedDir) command(args ...string) (text string, code int) {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), harness.WorkTimeout)
 	defer cancel()
@@ -119,8 +119,8 @@ func (p *plantedDir) command(args ...string) (said string, code int) {
 // must runs a command that has to succeed.
 func (p *plantedDir) must(args ...string) {
 	p.t.Helper()
-	if said, code := p.command(args...); code != 0 {
-		p.t.Fatalf("%v: exit code %d\n%s", args, code, said)
+	if text, code := p.command(args...); code != 0 {
+		p.t.Fatalf("%v: exit code %d\n%s", args, code, text)
 	}
 }
 
@@ -268,10 +268,10 @@ func (p *plantedDir) try(name, kind string) {
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	said := ""
+	message := ""
 	for _, args := range plantedCommands {
 		out, code := p.command(args...)
-		said += fmt.Sprintf("%v, %d: %s\n", args, code, out)
+		message += fmt.Sprintf("%v, %d: %s\n", args, code, out)
 		if strings.Contains(out, "panic:") {
 			p.t.Errorf("%v: %s", args, out)
 		}
@@ -282,10 +282,10 @@ func (p *plantedDir) try(name, kind string) {
 	select {
 	case code := <-g.Exited:
 		g.Ended = true
-		said += fmt.Sprintf("serve, %d: %s", code, g.Log)
+		message += fmt.Sprintf("serve, %d: %s", code, g.Log)
 	case <-onceListening(g, tried):
 		g.Stop()
-		said += g.Log.String()
+		message += g.Log.String()
 	case <-time.After(harness.WorkTimeout):
 		p.t.Error("the gate neither listens nor ends")
 	}
@@ -300,11 +300,11 @@ func (p *plantedDir) try(name, kind string) {
 			p.t.Errorf("%s was made", path)
 		}
 	}
-	if strings.HasPrefix(kind, "link") && !strings.Contains(said, "symbolic link") && !strings.Contains(said, "not a socket") && !replaced(name) {
-		p.t.Errorf("nothing says that there is a link:\n%s", said)
+	if strings.HasPrefix(kind, "link") && !strings.Contains(message, "symbolic link") && !strings.Contains(message, "not a socket") && !replaced(name) {
+		p.t.Errorf("nothing says that there is a link:\n%s", message)
 	}
 	if p.t.Failed() {
-		p.t.Log(said)
+		p.t.Log(message)
 	}
 	harness.WriteFile(p.t, filepath.Join(p.dir, "blocked.txt"), string(text))
 }

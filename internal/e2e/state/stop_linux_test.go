@@ -59,15 +59,15 @@ func TestStateStop(t *testing.T) {
 			if code := g.Wait(); code != 0 {
 				t.Errorf("%s, %v: exit code %d", tt.name, sig, code)
 			}
-			said := g.Records("stopped, but not in order")
+			records := g.Records("stopped, but not in order")
 			hits := 0
-			for _, r := range said {
+			for _, r := range records {
 				if strings.Contains(r.Text("error"), "hits of list") && strings.Contains(r.Text("error"), tt.want) {
 					hits++
 				}
 			}
 			if hits != 1 {
-				t.Errorf("%s, %v: the log says %v", tt.name, sig, said)
+				t.Errorf("%s, %v: the log says %v", tt.name, sig, records)
 			}
 			tt.mend(g)
 			g.start()

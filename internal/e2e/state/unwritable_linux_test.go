@@ -121,9 +121,9 @@ const unusable = "state directory unusable, indexes live in temporary files and 
 // why.
 func (g *stateGate) wantSaidOnce(why string) {
 	g.T.Helper()
-	said := g.Records(unusable)
-	if len(said) != 1 || said[0].Text("level") != "WARN" || !strings.Contains(said[0].Text("error"), why) {
-		g.T.Errorf("the log says %q, once, want %q: %v", unusable, why, said)
+	records := g.Records(unusable)
+	if len(records) != 1 || records[0].Text("level") != "WARN" || !strings.Contains(records[0].Text("error"), why) {
+		g.T.Errorf("the log says %q, once, want %q: %v", unusable, why, records)
 	}
 }
 

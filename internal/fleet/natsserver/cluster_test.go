@@ -133,8 +133,8 @@ func TestRouteStranger(t *testing.T) {
 			o.TLSConfig = &tls.Config{Certificates: []tls.Certificate{pair}, InsecureSkipVerify: true}
 		},
 	} {
-		for _, at := range []string{all[2].Cluster, freeAddr(t)} {
-			host, port, err := hostPort(at)
+		for _, place := range []string{all[2].Cluster, freeAddr(t)} {
+			host, port, err := hostPort(place)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -150,13 +150,13 @@ func TestRouteStranger(t *testing.T) {
 			var log logged
 			n.SetLoggerV2(newOutput(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))), true, true, false)
 			n.Start()
-			eventually(t, name+": it was tried at "+at, func() bool {
+			eventually(t, name+": it was tried at "+place, func() bool {
 				return strings.Count(log.String(), "Router connection closed") > 3 || strings.Count(log.String(), "handshake error") > 3
 			})
 			for _, s := range append([]*server.Server{n}, ours[0].nats, ours[1].nats) {
 				for _, r := range routes(t, s) {
 					if r == "stranger" || s == n {
-						t.Errorf("%s at %s: a route to %s", name, at, r)
+						t.Errorf("%s at %s: a route to %s", name, place, r)
 					}
 				}
 			}

@@ -239,16 +239,16 @@ func (s *Server) watch(ctx context.Context) {
 func (s *Server) tell(told string) string {
 	st := s.Status()
 	_, _ = daemon.SdNotify(false, "STATUS="+st.String()) // for systemctl status
-	now := st.Problem()
+	current := st.Problem()
 	switch {
-	case now == told, !st.Running:
+	case current == told, !st.Running:
 		return told
-	case now != "":
-		s.log.Warn("servers of the fleet are missing", "problem", now)
+	case current != "":
+		s.log.Warn("servers of the fleet are missing", "problem", current)
 	default:
 		s.log.Info("servers of the fleet are connected", "servers", st.Servers, "leader", st.Leader)
 	}
-	return now
+	return current
 }
 
 // works reports whether JetStream runs.

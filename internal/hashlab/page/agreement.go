@@ -25,7 +25,7 @@ func agreementSection(r *hashlab.Report) section {
 		e := newExtremes(rows)
 		related := false
 		for i, j := range rows[0].Pairs() {
-			x := e.at[i][j]
+			x := e.agreements[i][j]
 			related = related || math.Abs(x.Kappa[i][j]) >= summary.Related
 			t.Rows = append(t.Rows, []string{family, hashlab.HashLabel(e.names[i]) + " and " + hashlab.HashLabel(e.names[j]), fmt.Sprintf("%.4f", x.Kappa[i][j]), x.Corpus, fmt.Sprintf("%.4g%%", 100*x.Same[i][j]), text.Number(x.Keys)})
 		}
@@ -40,21 +40,21 @@ func agreementSection(r *hashlab.Report) section {
 // extremes holds for each two functions of a family the corpus where their kappa
 // is furthest from 0.
 type extremes struct {
-	names []string
-	at    [][]hashlab.Agreement
+	names      []string
+	agreements [][]hashlab.Agreement
 }
 
 // newExtremes compares the rows of a family.
 func newExtremes(rows []hashlab.Agreement) extremes {
 	e := extremes{names: rows[0].Names}
 	for range e.names {
-		e.at = append(e.at, slices.Repeat(rows[:1], len(e.names)))
+		e.agreements = append(e.agreements, slices.Repeat(rows[:1], len(e.names)))
 	}
 	for _, a := range rows[1:] {
 		if !slices.Equal(e.names, a.Names) { // another number of functions
 			continue
 		}
-		for i, row := range e.at {
+		for i, row := range e.agreements {
 			for j, b := range row {
 				if math.Abs(a.Kappa[i][j]) > math.Abs(b.Kappa[i][j]) {
 					row[j] = a
@@ -68,7 +68,7 @@ func newExtremes(rows []hashlab.Agreement) extremes {
 func (e extremes) picture(family string) (Picture, error) {
 	m := newMatrix(family+": kappa", e.names, e.names)
 	m.colour, m.text = byPart, func(x float64) string { return strings.Replace(fmt.Sprintf("%.2f", x), "-0.00", "0.00", 1) }
-	for i, row := range e.at {
+	for i, row := range e.agreements {
 		for j, a := range row {
 			m.cells[i][j] = a.Kappa[i][j]
 		}

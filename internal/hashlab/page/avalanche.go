@@ -106,12 +106,12 @@ func (f flips) Plot(c draw.Canvas, p *plot.Plot) {
 	frame(colours)
 	style := plottext.Style{Color: black, Font: p.X.Tick.Label.Font, YAlign: draw.YBottom, Handler: p.TextHandler}
 	for _, word := range []struct {
-		at    float64
-		align plottext.XAlignment
-		text  string
+		position float64
+		align    plottext.XAlignment
+		text     string
 	}{{0, draw.XLeft, "0: never flips"}, {0.5, draw.XCenter, "1/2: as it should"}, {1, draw.XRight, "1: always"}} {
 		style.XAlign = word.align
-		c.FillText(style, vg.Point{X: x(across * word.at), Y: colours.Max.Y + vg.Points(3)}, word.text)
+		c.FillText(style, vg.Point{X: x(across * word.position), Y: colours.Max.Y + vg.Points(3)}, word.text)
 	}
 }
 

@@ -42,18 +42,18 @@ func mark(i int) glyph {
 }
 
 // outline returns the glyph's shape around a point.
-func (g glyph) outline(at vg.Point) vg.Path {
+func (g glyph) outline(point vg.Point) vg.Path {
 	var path vg.Path
 	if g.corners == 0 {
 		radius := 0.88 * g.radius // corners reach further out
-		path.Move(vg.Point{X: at.X + radius, Y: at.Y})
-		path.Arc(at, radius, 0, 2*math.Pi)
+		path.Move(vg.Point{X: point.X + radius, Y: point.Y})
+		path.Arc(point, radius, 0, 2*math.Pi)
 		path.Close()
 		return path
 	}
 	corner := func(turn float64, radius vg.Length) {
 		sin, cos := math.Sincos(2 * math.Pi * turn)
-		to := vg.Point{X: at.X + radius*vg.Length(cos), Y: at.Y + radius*vg.Length(sin)}
+		to := vg.Point{X: point.X + radius*vg.Length(cos), Y: point.Y + radius*vg.Length(sin)}
 		if len(path) == 0 {
 			path.Move(to)
 		} else {
@@ -73,8 +73,8 @@ func (g glyph) outline(at vg.Point) vg.Path {
 }
 
 // draw draws the glyph around a point.
-func (g glyph) draw(c draw.Canvas, at vg.Point) {
-	path := g.outline(at)
+func (g glyph) draw(c draw.Canvas, point vg.Point) {
+	path := g.outline(point)
 	rgb := color.NRGBAModel.Convert(g.colour).(color.NRGBA) // what the model converts to
 	fill, edge := rgb, draw.LineStyle{Color: mix(rgb, black, 0.45), Width: vg.Points(0.7)}
 	if g.hollow {

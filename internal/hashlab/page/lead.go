@@ -51,17 +51,17 @@ func (l lead) Plot(c draw.Canvas, p *plot.Plot) {
 	words.XAlign, words.YAlign = draw.XLeft, draw.YCenter
 	typical, worst := leadMarks()
 	for i, o := range l {
-		at := y(float64(len(l)-i) - 0.5)
-		for _, one := range []struct {
+		length := y(float64(len(l)-i) - 0.5)
+		for _, single := range []struct {
 			mark glyph
 			hashlab.FPRRow
 		}{{worst, o.Worst}, {typical, o.Typical}} {
-			r := ratio(one.FPRRow)
-			c.StrokeLine2(draw.LineStyle{Color: one.mark.colour, Width: vg.Points(1.2)}, x(doublings(r.Low)), at, x(doublings(r.High)), at)
-			one.mark.draw(c, vg.Point{X: x(doublings(r.Value)), Y: at})
+			r := ratio(single.FPRRow)
+			c.StrokeLine2(draw.LineStyle{Color: single.mark.colour, Width: vg.Points(1.2)}, x(doublings(r.Low)), length, x(doublings(r.High)), length)
+			single.mark.draw(c, vg.Point{X: x(doublings(r.Value)), Y: length})
 		}
 		if !o.AsFormula && !o.Open {
-			c.FillText(words, vg.Point{X: x(doublings(ratio(o.Worst).High)) + vg.Points(5), Y: at + lift(words)}, short(o.Worst.Corpus, 16))
+			c.FillText(words, vg.Point{X: x(doublings(ratio(o.Worst).High)) + vg.Points(5), Y: length + lift(words)}, short(o.Worst.Corpus, 16))
 		}
 	}
 }

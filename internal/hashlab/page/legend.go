@@ -18,7 +18,7 @@ type legend struct {
 // entry is a mark and its name.
 type entry struct {
 	name string
-	draw func(c draw.Canvas, at vg.Point)
+	draw func(c draw.Canvas, point vg.Point)
 }
 
 // Sizes of a legend, in points: a line's height, a mark's width, and the space
@@ -49,12 +49,12 @@ func (l *legend) Plot(c draw.Canvas, p *plot.Plot) {
 	style.YAlign = draw.YCenter
 	lines := (len(l.entries) + l.columns - 1) / l.columns
 	for i, e := range l.entries {
-		at := vg.Point{
+		point := vg.Point{
 			X: c.Min.X + vg.Length(i%l.columns)*l.column,
 			Y: c.Max.Y + legendLine*(vg.Length(lines-i/l.columns)-0.5) + 4,
 		}
-		e.draw(c, vg.Point{X: at.X + legendMark/2 - 2, Y: at.Y})
-		c.FillText(style, vg.Point{X: at.X + legendMark, Y: at.Y + lift(style)}, e.name)
+		e.draw(c, vg.Point{X: point.X + legendMark/2 - 2, Y: point.Y})
+		c.FillText(style, vg.Point{X: point.X + legendMark, Y: point.Y + lift(style)}, e.name)
 	}
 }
 

@@ -308,12 +308,12 @@ func TestFileName(t *testing.T) {
 // differ at their end alone have two.
 func TestFileNameOfMany(t *testing.T) {
 	seeds := strings.Repeat("4294967295,", 63)
-	one, other := fileName("fpr-weighted:"+seeds+"1-64"), fileName("fpr-weighted:"+seeds+"2-64")
-	if one == other || len(one) > maxFileName+len("-01234567") || !strings.HasPrefix(one, "fpr-weighted-4294967295-4294967295-") {
-		t.Errorf("%s and %s", one, other)
+	item, other := fileName("fpr-weighted:"+seeds+"1-64"), fileName("fpr-weighted:"+seeds+"2-64")
+	if item == other || len(item) > maxFileName+len("-01234567") || !strings.HasPrefix(item, "fpr-weighted-4294967295-4294967295-") {
+		t.Errorf("%s and %s", item, other)
 	}
-	if again := fileName("fpr-weighted:" + seeds + "1-64"); again != one {
-		t.Errorf("%s, and again %s", one, again)
+	if again := fileName("fpr-weighted:" + seeds + "1-64"); again != item {
+		t.Errorf("%s, and again %s", item, again)
 	}
 }
 

@@ -271,7 +271,7 @@ func TestMessagesPicture(t *testing.T) {
 	if !strings.Contains(coloured.SVG, ">4.00<") || strings.Count(coloured.SVG, ">0.97<") != len(r.Messages)-2 {
 		t.Error("the numbers do not follow the report")
 	}
-	of := func(p Picture) (colours []string) {
+	choose := func(p Picture) (colours []string) {
 		for _, part := range strings.Split(p.SVG, "fill:#")[1:] {
 			if !slices.Contains(colours, part[:6]) {
 				colours = append(colours, part[:6])
@@ -279,10 +279,10 @@ func TestMessagesPicture(t *testing.T) {
 		}
 		return colours
 	}
-	if got := of(plain); !slices.Equal(got, []string{"FFFFFF"}) {
+	if got := choose(plain); !slices.Equal(got, []string{"FFFFFF"}) {
 		t.Errorf("chance alone has the colours %v", got)
 	}
-	if got := of(coloured); len(got) != 2 {
+	if got := choose(coloured); len(got) != 2 {
 		t.Errorf("one outlier has the colours %v, want white and its own", got)
 	}
 }

@@ -90,8 +90,8 @@ func (d rateDots) Plot(c draw.Canvas, p *plot.Plot) {
 		}
 	}
 	for i, load := range d.loads {
-		if at := d.formula(load); at >= p.Y.Min {
-			c.StrokeLine2(formulaLine(), x(float64(i)+0.03), y(at), x(float64(i)+0.97), y(at))
+		if position := d.formula(load); position >= p.Y.Min {
+			c.StrokeLine2(formulaLine(), x(float64(i)+0.03), y(position), x(float64(i)+0.97), y(position))
 		}
 	}
 	step := min(0.16, 0.84/float64(len(d.series)))
@@ -100,19 +100,19 @@ func (d rateDots) Plot(c draw.Canvas, p *plot.Plot) {
 		m.radius = min(m.radius, 0.46*(x(step)-x(0)))
 		line := draw.LineStyle{Color: m.colour, Width: vg.Points(1.2)}
 		for _, f := range points {
-			at := x(float64(d.band(f)) + 0.5 + step*(float64(i)-float64(len(d.series)-1)/2))
+			length := x(float64(d.band(f)) + 0.5 + step*(float64(i)-float64(len(d.series)-1)/2))
 			if bounded(f) { // an arrow downwards: the rate may be anything less
 				top := y(f.Rate.High)
 				tip := top - vg.Points(11)
-				c.StrokeLine2(line, at, top, at, tip)
-				c.StrokeLines(line, []vg.Point{{X: at - 2, Y: tip + 2.5}, {X: at, Y: tip}, {X: at + 2, Y: tip + 2.5}})
+				c.StrokeLine2(line, length, top, length, tip)
+				c.StrokeLines(line, []vg.Point{{X: length - 2, Y: tip + 2.5}, {X: length, Y: tip}, {X: length + 2, Y: tip + 2.5}})
 				m.hollow = true
-				m.draw(c, vg.Point{X: at, Y: top})
+				m.draw(c, vg.Point{X: length, Y: top})
 				m.hollow = false
 				continue
 			}
-			c.StrokeLine2(line, at, y(f.Rate.Low), at, y(f.Rate.High))
-			m.draw(c, vg.Point{X: at, Y: y(f.Rate.Value)})
+			c.StrokeLine2(line, length, y(f.Rate.Low), length, y(f.Rate.High))
+			m.draw(c, vg.Point{X: length, Y: y(f.Rate.Value)})
 		}
 	}
 }
@@ -126,8 +126,8 @@ func formulaLine() draw.LineStyle {
 func ratesLegend(corpora []string) (Picture, error) {
 	p := chart.New("False positive rate of each family", "", "")
 	p.HideAxes()
-	key := legend{entries: []entry{{"formula", func(c draw.Canvas, at vg.Point) {
-		c.StrokeLine2(formulaLine(), at.X-7, at.Y, at.X+7, at.Y)
+	key := legend{entries: []entry{{"formula", func(c draw.Canvas, point vg.Point) {
+		c.StrokeLine2(formulaLine(), point.X-7, point.Y, point.X+7, point.Y)
 	}}}}
 	for i, corpus := range corpora {
 		key.entries = append(key.entries, entry{short(corpus, 18), mark(i).draw})

@@ -44,14 +44,14 @@ func Families(r *hashlab.Report) []Family {
 	for _, rows := range hashlab.Groups(r.PassRates, func(p hashlab.PassRow) family { return family{p.Family, p.K} }) {
 		f := Family{Label: Label(r, rows[0].Family, rows[0].K), Rows: rows, control: hashlab.FamilyKind(rows[0].Family) == hashlab.KindControl}
 		for _, rows := range hashlab.Groups(rows, func(p hashlab.PassRow) string { return p.Hash }) {
-			if one, ok := newFunction(rows); ok {
+			if function, ok := newFunction(rows); ok {
 				for _, earlier := range f.functions {
-					if alwaysSame(r, one.family, earlier.name, one.name) {
-						one.twin = earlier.name
+					if alwaysSame(r, function.family, earlier.name, function.name) {
+						function.twin = earlier.name
 						break
 					}
 				}
-				f.functions = append(f.functions, one)
+				f.functions = append(f.functions, function)
 			}
 		}
 		all = append(all, f)
@@ -135,8 +135,8 @@ func pair(g hashlab.Agreement, a, b string) (x, y int, ok bool) {
 // and which add nothing.
 func (s *summary) functions() {
 	overAll, overMost, overWorst, overOne := " over all corpora", " over most corpora", " over their worst corpus", " over any corpus"
-	one := len(hashlab.Distinct(s.report.PassRates, func(p hashlab.PassRow) string { return p.Corpus })) == 1
-	if one {
+	single := len(hashlab.Distinct(s.report.PassRates, func(p hashlab.PassRow) string { return p.Corpus })) == 1
+	if single {
 		overAll, overMost, overWorst, overOne = "", "", "", ""
 	}
 	var whole []string
@@ -144,7 +144,7 @@ func (s *summary) functions() {
 		if f.control {
 			continue
 		}
-		carry, weak, idle := sortFunctions(f.functions, one)
+		carry, weak, idle := sortFunctions(f.functions, single)
 		n := len(f.functions)
 		if len(carry) == n {
 			whole = append(whole, f.Label)

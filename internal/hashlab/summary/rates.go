@@ -157,9 +157,9 @@ func Together(all []hashlab.Equivalence) []hashlab.Equivalence {
 }
 
 // Apart returns the comparisons of one subject over single corpora.
-func Apart(all []hashlab.Equivalence, one hashlab.Equivalence) []hashlab.Equivalence {
+func Apart(all []hashlab.Equivalence, equivalence hashlab.Equivalence) []hashlab.Equivalence {
 	return hashlab.Filter(all, func(e hashlab.Equivalence) bool {
-		return e.Subject == one.Subject && e.K == one.K && e.Corpus != ""
+		return e.Subject == equivalence.Subject && e.K == equivalence.K && e.Corpus != ""
 	})
 }
 
@@ -176,8 +176,8 @@ func (s *summary) rates() {
 			good = append(good, c.label)
 			ratios.Add(e.Ratio.Low, "")
 			ratios.Add(e.Ratio.High, "")
-			for _, one := range c.apart {
-				apart[one.Verdict]++
+			for _, equivalence := range c.apart {
+				apart[equivalence.Verdict]++
 			}
 		case e.Verdict == hashlab.Open:
 			open = append(open, fmt.Sprintf("%s (%s)", c.label, format.Equivalence(e)))

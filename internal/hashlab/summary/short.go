@@ -101,9 +101,9 @@ func idle(r *hashlab.Report) string {
 	var parts []string
 	for _, f := range Families(r) {
 		var names []string
-		for _, one := range f.functions {
-			if one.idle() {
-				names = append(names, one.label())
+		for _, function := range f.functions {
+			if function.idle() {
+				names = append(names, function.label())
 			}
 		}
 		if len(names) > 0 && !f.control {

@@ -333,7 +333,7 @@ func (e *entryEdit) editOf(changed bool, additions []listedit.Addition) []listfi
 }
 
 func (r *addReport) print(w io.Writer) {
-	would := session.Would(r.DryRun)
+	phrase := session.Would(r.DryRun)
 	for i, e := range r.Entries {
 		if i == maxShown {
 			fmt.Fprintf(w, "and %s more: %s\n", text.Count(len(r.Entries)-i, "entry", "entries"), r.counts(r.Entries[i:]))
@@ -341,9 +341,9 @@ func (r *addReport) print(w io.Writer) {
 		}
 		switch e.What {
 		case listedit.Added:
-			fmt.Fprintf(w, "%s: %sadded to list %s, %s\n", e.Text(), would, r.List, e.Place())
+			fmt.Fprintf(w, "%s: %sadded to list %s, %s\n", e.Text(), phrase, r.List, e.Place())
 		case listedit.Updated:
-			fmt.Fprintf(w, "%s: %supdated in list %s, %s\n", e.Text(), would, r.List, e.Place())
+			fmt.Fprintf(w, "%s: %supdated in list %s, %s\n", e.Text(), phrase, r.List, e.Place())
 		case listedit.Present:
 			fmt.Fprintf(w, "%s: already listed at %s\n", e.Text(), e.Place())
 		default:
@@ -387,11 +387,11 @@ const maxCovered = 3
 
 // printCovering names the entries that cover another.
 func printCovering(w io.Writer, how string, entries []listfiles.EntryInfo) {
-	for i, at := range entries {
+	for i, entryInfo := range entries {
 		if i == maxCovered {
 			fmt.Fprintf(w, "  and by %d more\n", len(entries)-i)
 			break
 		}
-		fmt.Fprintf(w, "  %s covered by %s\n", how, at)
+		fmt.Fprintf(w, "  %s covered by %s\n", how, entryInfo)
 	}
 }

@@ -32,34 +32,34 @@ func (e *entryEdit) addManaged(ctx context.Context, entries []listfile.Line) (ad
 	if err != nil {
 		return nil, false, err
 	}
-	for i, one := range r.Entries {
-		additions = append(additions, addition(parsed[i], one))
+	for i, outcome := range r.Entries {
+		additions = append(additions, addition(parsed[i], outcome))
 	}
 	return additions, r.Changed, nil
 }
 
 // nameOf returns an entry as a list is told it.
 func nameOf(x listfile.Entry, l *listfiles.List) managed.Name {
-	one := l.Options
-	one.PerRecipient = false
-	n := managed.Name{Entry: listfile.Text(listfile.Entry{Key: x.Key, Kind: x.Kind, Exception: x.Exception}, one)}
+	options := l.Options
+	options.PerRecipient = false
+	n := managed.Name{Entry: listfile.Text(listfile.Entry{Key: x.Key, Kind: x.Kind, Exception: x.Exception}, options)}
 	if x.For != "" {
-		n.For = listfile.Text(listfile.Entry{Key: x.For, Kind: listfile.KindOf(x.For)}, one)
+		n.For = listfile.Text(listfile.Entry{Key: x.For, Kind: listfile.KindOf(x.For)}, options)
 	}
 	return n
 }
 
 // addition returns what became of an entry, in the words of package listedit.
-func addition(x listfile.Entry, one managed.Outcome) listedit.Addition {
-	a := listedit.Addition{New: x, What: one.What, Line: one.Line, Extra: make([]int, one.Repeated), Covered: make([]listfile.Entry, len(one.Covered))}
-	if was := one.Was; was != nil {
+func addition(x listfile.Entry, outcome managed.Outcome) listedit.Addition {
+	a := listedit.Addition{New: x, What: outcome.What, Line: outcome.Line, Extra: make([]int, outcome.Repeated), Covered: make([]listfile.Entry, len(outcome.Covered))}
+	if was := outcome.Was; was != nil {
 		a.Was = &listfile.Entry{Key: x.Key, Kind: x.Kind, For: x.For, Line: was.Line, Reason: was.Reason, Note: was.Note}
 		if until, err := time.Parse(time.RFC3339, was.Until); err == nil {
 			a.Was.Until = until.Unix()
 		}
 	}
-	if one.Opposite != nil {
-		a.Opposite = &listfile.Entry{Line: one.Opposite.Line}
+	if outcome.Opposite != nil {
+		a.Opposite = &listfile.Entry{Line: outcome.Opposite.Line}
 	}
 	return a
 }

@@ -126,11 +126,11 @@ func listsToMove(s *session.Session, o listsMoveOptions) (from, to *listfiles.Li
 	switch {
 	case err != nil:
 	case from.PerRecipient != to.PerRecipient:
-		one, other := from, to
+		list, other := from, to
 		if to.PerRecipient {
-			one, other = to, from
+			list, other = to, from
 		}
-		err = fmt.Errorf("each entry of list %s counts for some recipients, and those of list %s for all: remove the entries from the one and add them to the other", one.Name, other.Name)
+		err = fmt.Errorf("each entry of list %s counts for some recipients, and those of list %s for all: remove the entries from the one and add them to the other", list.Name, other.Name)
 	default:
 		err = checkSides(s, from)
 	}
@@ -214,13 +214,13 @@ func stillThere(err error, dryRun bool, from, to *listfiles.List, entries []list
 }
 
 func (r *moveReport) print(w io.Writer) {
-	would := session.Would(r.DryRun)
+	phrase := session.Would(r.DryRun)
 	for _, e := range r.Entries {
 		switch e.What {
 		case listedit.Present, listedit.Twice:
-			fmt.Fprintf(w, "%s: %sremoved from list %s; list %s has it already\n", e.Text(), would, r.From, r.To)
+			fmt.Fprintf(w, "%s: %sremoved from list %s; list %s has it already\n", e.Text(), phrase, r.From, r.To)
 		default:
-			fmt.Fprintf(w, "%s: %smoved from list %s to list %s, %s\n", e.Text(), would, r.From, r.To, e.Place())
+			fmt.Fprintf(w, "%s: %smoved from list %s to list %s, %s\n", e.Text(), phrase, r.From, r.To, e.Place())
 			fmt.Fprintf(w, "  %s%s\n", e.Meaning, term.InBrackets(e.Reason))
 		}
 		if e.Until != "" {

@@ -154,11 +154,11 @@ func listToRemoveFrom(s *session.Session, args []string) (*listfiles.List, error
 	var first error
 	valid := false // for one of the lists; allow lists have no exceptions
 	for _, l := range s.Config.Lists {
-		at, err := listfiles.New(l)
-		if !at.Writable() || err != nil || l.PerRecipient != (s.Recipient != "") {
+		list, err := listfiles.New(l)
+		if !list.Writable() || err != nil || l.PerRecipient != (s.Recipient != "") {
 			continue
 		}
-		entries, err := checkEntries(args, at.Options)
+		entries, err := checkEntries(args, list.Options)
 		if err != nil {
 			if first == nil {
 				first = err
@@ -166,12 +166,12 @@ func listToRemoveFrom(s *session.Session, args []string) (*listfiles.List, error
 			continue
 		}
 		valid = true
-		found, err := find(s, at, entries)
+		found, err := find(s, list, entries)
 		if err != nil {
 			return nil, err
 		}
 		if len(found.files) > 0 {
-			having = append(having, at)
+			having = append(having, list)
 		}
 	}
 	switch {
@@ -365,14 +365,14 @@ func stillCovered(s *session.Session, l *listfiles.List, entries []listfile.Entr
 }
 
 func (r *removeReport) print(w io.Writer) {
-	would := session.Would(r.DryRun)
+	phrase := session.Would(r.DryRun)
 	for _, e := range r.Entries {
-		for _, at := range e.Removed {
-			fmt.Fprintf(w, "%s: %sremoved from list %s, %s:%d%s\n", e.Entry, would, r.List, term.ShortPath(at.File), at.Line, term.InBrackets(at.Reason))
+		for _, entryInfo := range e.Removed {
+			fmt.Fprintf(w, "%s: %sremoved from list %s, %s:%d%s\n", e.Entry, phrase, r.List, term.ShortPath(entryInfo.File), entryInfo.Line, term.InBrackets(entryInfo.Reason))
 		}
 		printCovering(w, "still", e.CoveredBy)
-		for _, at := range e.Within {
-			fmt.Fprintf(w, "  some senders are still matched by %s\n", at)
+		for _, entryInfo := range e.Within {
+			fmt.Fprintf(w, "  some senders are still matched by %s\n", entryInfo)
 		}
 		if e.More > 0 {
 			fmt.Fprintf(w, "  and by %d more\n", e.More)

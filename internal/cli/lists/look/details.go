@@ -82,10 +82,10 @@ func printListDetails(w io.Writer, l *admin.List) {
 func printFetch(line func(label, format string, args ...any), f *admin.Fetch) {
 	for _, t := range []struct {
 		label string
-		at    *time.Time
+		time  *time.Time
 	}{{"fetched", f.LastGood}, {"last try", f.LastTry}, {"next try", f.NextTry}} {
-		if t.at != nil {
-			line(t.label, "%s", session.Clock(*t.at))
+		if t.time != nil {
+			line(t.label, "%s", session.Clock(*t.time))
 		}
 	}
 	if f.Sequence != 0 {

@@ -16,12 +16,12 @@ import (
 // printDNSList prints the lines of a list in DNS in the table of lists.
 func printDNSList(w io.Writer, name string, d *admin.DNSList) {
 	fmt.Fprintf(w, listColumns, name, "dns", "-", "-", "-", "-", "-", "-")
-	said := "asked at " + d.Zone
+	message := "asked at " + d.Zone
 	if d.State != "" {
-		said += fmt.Sprintf("; listed %s, not listed %s, no answer %s",
+		message += fmt.Sprintf("; listed %s, not listed %s, no answer %s",
 			text.Number(d.Listed), text.Number(d.NotListed), text.Number(unknown(d)))
 	}
-	term.PrintWrapped(w, "  ", said)
+	term.PrintWrapped(w, "  ", message)
 }
 
 // printDNSTrouble prints why a list in DNS is not asked, or may not work as it should.

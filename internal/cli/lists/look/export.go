@@ -203,9 +203,9 @@ func listToExport(c *config.Config, name string) (config.List, error) {
 // listWithFile returns the list to which the file belongs, or nil.
 func listWithFile(c *config.Config, path string) *listfiles.List {
 	for _, l := range c.Lists {
-		at, err := listfiles.New(l)
-		if err == nil && slices.ContainsFunc(at.Paths, func(file string) bool { return atomicfile.SameFile(file, path) }) {
-			return at
+		list, err := listfiles.New(l)
+		if err == nil && slices.ContainsFunc(list.Paths, func(file string) bool { return atomicfile.SameFile(file, path) }) {
+			return list
 		}
 	}
 	return nil

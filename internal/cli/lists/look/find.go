@@ -193,8 +193,8 @@ func newMatcher(pattern string, reasons bool) (keys []string, wanted func(listfi
 
 // normalPart returns a part of an entry in the normal form of entries.
 func normalPart(s string) string {
-	before, domain, at := strings.Cut(s, "@")
-	if !at {
+	before, domain, found := strings.Cut(s, "@")
+	if !found {
 		before, domain = "", s
 	} else {
 		before = strings.ToLower(before) + "@"
@@ -214,11 +214,11 @@ func like(pattern string) func(string) bool {
 	return func(text string) bool {
 		text, ok := strings.CutPrefix(text, first)
 		for _, part := range middle {
-			at := strings.Index(text, part)
-			if at < 0 {
+			pos := strings.Index(text, part)
+			if pos < 0 {
 				return false
 			}
-			text = text[at+len(part):]
+			text = text[pos+len(part):]
 		}
 		return ok && strings.HasSuffix(text, last)
 	}
@@ -242,19 +242,19 @@ type foundEntry struct {
 }
 
 func printFound(w io.Writer, f listfiles.Located, left string, asJSON bool) error {
-	at := f.At()
+	entryInfo := f.At()
 	if asJSON {
 		e := json.NewEncoder(w)
 		e.SetEscapeHTML(false)
-		return e.Encode(foundEntry{at, left})
+		return e.Encode(foundEntry{entryInfo, left})
 	}
 	until := ""
-	if at.Until != "" {
-		until = "\tuntil=" + at.Until
+	if entryInfo.Until != "" {
+		until = "\tuntil=" + entryInfo.Until
 	}
 	if left != "" {
 		left = "\t" + left
 	}
-	_, err := fmt.Fprintf(w, "%s\t%s\t%s\t%s%s%s\n", at.List, at.Place(), at.Text(), term.OneField.Replace(at.Reason), until, left)
+	_, err := fmt.Fprintf(w, "%s\t%s\t%s\t%s%s%s\n", entryInfo.List, entryInfo.Place(), entryInfo.Text(), term.OneField.Replace(entryInfo.Reason), until, left)
 	return err
 }

@@ -85,7 +85,7 @@ type lintRun struct {
 	out     *bufio.Writer
 	options listfile.Options
 	all     bool            // show all unsupported lines
-	of      *listfiles.List // nil: no list's files are checked
+	list    *listfiles.List // nil: no list's files are checked
 	guarded listfiles.Protection
 	bar     *term.FileProgress
 	reports []*lintReport
@@ -125,19 +125,19 @@ func (l *lintRun) ofList(name string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	if l.of, err = listfiles.New(list); err != nil {
+	if l.list, err = listfiles.New(list); err != nil {
 		return nil, err
 	}
 	l.guarded = listfiles.NewProtection(l.Config)
-	l.options = l.of.Options
+	l.options = l.list.Options
 	l.options.Now = 0
-	return l.of.Paths, nil
+	return l.list.Paths, nil
 }
 
 // open opens a file to be checked. A file of a list is opened as a gate opens it.
 func (l *lintRun) open(path string) (*listfiles.Input, error) {
-	if l.of != nil {
-		return listfiles.OpenListFile(l, setup.Opener(l.of.List), path, l.bar)
+	if l.list != nil {
+		return listfiles.OpenListFile(l, setup.Opener(l.list.List), path, l.bar)
 	}
 	return listfiles.OpenInput(l, l.Cmd.InOrStdin(), path, l.bar)
 }
@@ -193,8 +193,8 @@ func (l *lintRun) warnings(e listfile.Entry) []session.ProblemAt {
 	if domain, ok := session.CoversTenants(e); ok {
 		w = append(w, session.Warning(e, "its customers have names below it", "list theirs, or write @"+domain+" for that name alone"))
 	}
-	if l.of != nil {
-		if why := l.guarded.LeftOut(l.of, e); why.Omitted() {
+	if l.list != nil {
+		if why := l.guarded.LeftOut(l.list, e); why.Omitted() {
 			p := session.Warning(e, why.What(), why.Hint())
 			p.LeftOut = true
 			w = append(w, p)

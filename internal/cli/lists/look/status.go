@@ -194,11 +194,11 @@ func printListTable(w io.Writer, lists []admin.List) {
 // printTrouble prints what is wrong with a list, and whether it is pinned.
 func printTrouble(w io.Writer, l *admin.List) {
 	if p := l.Pinned; p != nil {
-		said := fmt.Sprintf("%s, by %s", text.Count(p.Entries, "entry", "entries"), p.Who)
+		message := fmt.Sprintf("%s, by %s", text.Count(p.Entries, "entry", "entries"), p.Who)
 		if p.Why != "" {
-			said += ": " + p.Why
+			message += ": " + p.Why
 		}
-		term.PrintWrapped(w, "  PINNED since "+p.Since.Local().Format("2006-01-02 15:04")+": ", said)
+		term.PrintWrapped(w, "  PINNED since "+p.Since.Local().Format("2006-01-02 15:04")+": ", message)
 	}
 	if l.Error != "" {
 		what := "ERROR"
@@ -252,14 +252,14 @@ func sourceText(l *admin.List) string {
 
 // keptBy says that the gate keeps a list, and which entries go there.
 func keptBy(l *admin.List) string {
-	said := ""
+	text := ""
 	if l.Managed {
-		said = ", managed"
+		text = ", managed"
 	}
 	if l.Default {
-		said += ", default"
+		text += ", default"
 	}
-	return said
+	return text
 }
 
 // listAge returns the time since the list in use was last changed or confirmed.

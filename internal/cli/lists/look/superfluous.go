@@ -159,10 +159,10 @@ func (c *comparison) findIn(scan *listfiles.Scan, i, n int, path string) (*super
 		return nil, err
 	}
 	_, err = scan.File(setup.Opener(l.List), path, l.Options, func(e listfile.Entry) error {
-		one := superfluousEntry{EntryInfo: listfiles.NewEntryInfo(l.Name, path, e)}
+		single := superfluousEntry{EntryInfo: listfiles.NewEntryInfo(l.Name, path, e)}
 		if (listfiles.Located{Entry: e}).Over() {
-			if one.Expired = c.expired; c.expired {
-				f.entries = append(f.entries, one)
+			if single.Expired = c.expired; c.expired {
+				f.entries = append(f.entries, single)
 			}
 			return nil
 		}
@@ -171,8 +171,8 @@ func (c *comparison) findIn(scan *listfiles.Scan, i, n int, path string) (*super
 		}
 		by, ok, err := c.finder.Remove(i, n, e)
 		if ok {
-			one.by = by
-			f.entries = append(f.entries, one)
+			single.by = by
+			f.entries = append(f.entries, single)
 		}
 		return err
 	}, nil)
@@ -183,8 +183,8 @@ func (c *comparison) findIn(scan *listfiles.Scan, i, n int, path string) (*super
 func (c *comparison) changeFile(f *superfluousFile) error {
 	e := c.Edit(f.list, f.path)
 	splice := listedit.Splice{Remove: map[int]bool{}, Empty: listedit.NoEntries}
-	for _, one := range f.entries {
-		splice.Remove[one.Line] = true
+	for _, superfluousEntry := range f.entries {
+		splice.Remove[superfluousEntry.Line] = true
 	}
 	_, err := e.Rewrite(c, func(old io.ReadSeeker, w io.Writer) error {
 		e.Record.Each = nil

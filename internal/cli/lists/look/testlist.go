@@ -236,9 +236,9 @@ func (t *listTest) message(a sender.Address) {
 	}
 	t.report.Blocked++
 	m := d.Match
-	at := listfiles.EntryInfo{File: m.File, Line: m.Line, Entry: m.Entry, Kind: listfile.KindOf(m.Entry).String(), Reason: m.Reason, Note: m.Note}
+	entryInfo := listfiles.EntryInfo{File: m.File, Line: m.Line, Entry: m.Entry, Kind: listfile.KindOf(m.Entry).String(), Reason: m.Reason, Note: m.Note}
 	if t.entries[m.Entry] == nil {
-		t.entries[m.Entry] = &topEntry{EntryInfo: at}
+		t.entries[m.Entry] = &topEntry{EntryInfo: entryInfo}
 	}
 	t.entries[m.Entry].Messages++
 	text := a.String()
@@ -246,7 +246,7 @@ func (t *listTest) message(a sender.Address) {
 		if len(t.senders) == maxTestSenders {
 			return
 		}
-		t.senders[text] = &topOne{Sender: text, EntryInfo: at}
+		t.senders[text] = &topOne{Sender: text, EntryInfo: entryInfo}
 	}
 	t.senders[text].Messages++
 }
@@ -258,8 +258,8 @@ func (t *listTest) finish(s *session.Session, top int) error {
 	for _, e := range t.entries {
 		r.Entries = append(r.Entries, *e)
 	}
-	for _, one := range t.senders {
-		r.Top = append(r.Top, *one)
+	for _, single := range t.senders {
+		r.Top = append(r.Top, *single)
 	}
 	slices.SortFunc(r.Entries, func(a, b topEntry) int {
 		return cmp.Or(cmp.Compare(b.Messages, a.Messages), cmp.Compare(a.Line, b.Line))

@@ -244,11 +244,11 @@ func (u *unusedRun) printFleet(list, since string, asked *admin.UnusedFleet) err
 
 // fleetAnswered says which gates have answered, and what that means.
 func fleetAnswered(f *admin.UnusedFleet) string {
-	said := "Asked the fleet: " + f.Answered() + " answered"
+	text := "Asked the fleet: " + f.Answered() + " answered"
 	if lacks := f.Lacks(); lacks != "" {
-		said += ". INCOMPLETE: " + lacks + ": entries may have matched there"
+		text += ". INCOMPLETE: " + lacks + ": entries may have matched there"
 	}
-	return said + "."
+	return text + "."
 }
 
 func (u *unusedRun) printEntry(list string, e admin.UnusedEntry) error {

@@ -170,9 +170,9 @@ func CoversTenants(e listfile.Entry) (domain string, ok bool) {
 }
 
 // Also returns a number of things after a comma, or "" if there are none.
-func Also(n int, one, many string) string {
+func Also(n int, item, many string) string {
 	if n == 0 {
 		return ""
 	}
-	return ", " + text.Count(n, one, many)
+	return ", " + text.Count(n, item, many)
 }

@@ -111,20 +111,20 @@ func (e *Edit) tryManaged(ctx context.Context, change func(old io.ReadSeeker, w 
 	if err := editor.Content(ctx, e.List.Name, io.MultiWriter(old, base)); err != nil {
 		return done, err
 	}
-	now, err := UnnamedFile()
+	file, err := UnnamedFile()
 	if err != nil {
 		return done, err
 	}
-	defer now.Close()
+	defer file.Close()
 	if _, err := old.Seek(0, io.SeekStart); err != nil {
 		return done, err
 	}
-	err = change(old, now)
+	err = change(old, file)
 	if errors.Is(err, listedit.ErrUnchanged) {
 		return done, nil
 	}
 	if err == nil {
-		_, err = now.Seek(0, io.SeekStart)
+		_, err = file.Seek(0, io.SeekStart)
 	}
 	if err != nil {
 		return done, err
@@ -134,7 +134,7 @@ func (e *Edit) tryManaged(ctx context.Context, change func(old io.ReadSeeker, w 
 		what = "" // the gate finds the changed entries
 	}
 	r, err := admin.Call(ctx, editor, admin.OpReplace, admin.ReplaceRequest{
-		Replacement: managed.Replacement{Command: e.Cmd.Name(), What: what, Base: hex.EncodeToString(base.Sum(nil)), Content: now}, Options: e.Options(),
+		Replacement: managed.Replacement{Command: e.Cmd.Name(), What: what, Base: hex.EncodeToString(base.Sum(nil)), Content: file}, Options: e.Options(),
 	}, e.List.Name)
 	done.Changed = r.Changed
 	return done, err

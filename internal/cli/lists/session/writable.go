@@ -20,7 +20,7 @@ import (
 func WritableNames(c *config.Config, wanted func(config.List) bool) []string {
 	var names []string
 	for _, l := range c.Lists {
-		if at := (&listfiles.List{List: l}); at.Writable() && wanted(l) {
+		if list := (&listfiles.List{List: l}); list.Writable() && wanted(l) {
 			names = append(names, l.Name)
 		}
 	}
@@ -49,22 +49,22 @@ func WritableList(c *config.Config, name, kind string, perRecipient bool) (*list
 	if err != nil {
 		return nil, err
 	}
-	at, err := listfiles.New(l)
+	list, err := listfiles.New(l)
 	if err == nil && l.Managed {
-		at.Paths = []string{l.Copy} // the editor makes it if the list has not begun yet
+		list.Paths = []string{l.Copy} // the editor makes it if the list has not begun yet
 	}
 	missing := errors.Is(err, fs.ErrNotExist) || errors.Is(err, store.ErrNoMatch)
 	switch {
 	case l.URL != "":
 		return nil, fmt.Errorf("list %s comes from %s, whose next update would undo a change; %s", l.Name, setup.FetchSource(l).ShownURL(), HowToWrite(c))
-	case !at.ReadsPlain() && !(missing && l.Format == listfile.Auto):
+	case !list.ReadsPlain() && !(missing && l.Format == listfile.Auto):
 		return nil, fmt.Errorf("list %s has the format %q, which is read and never written; %s", l.Name, l.Format, HowToWrite(c))
 	case missing:
 		return nil, fmt.Errorf("%w; %s", err, howToBringBack(c, l, errors.Is(err, store.ErrNoMatch)))
 	case err != nil:
 		return nil, err
 	}
-	return at, nil
+	return list, nil
 }
 
 // howToBringBack says what to do about a list whose file is missing. It does not suggest an

@@ -48,7 +48,7 @@ Exit codes: 0 accepted; 2 nothing is held, or an error.`,
 	f.Runs(cmd, func(s *session.Session, args []string) (err error) {
 		a := &acceptance{Session: s, name: args[0], recipients: session.IsRecipientFile(s.Config, args[0])}
 		if !a.recipients {
-			if a.of, err = listfiles.Find(s.Config, a.name); err != nil {
+			if a.list, err = listfiles.Find(s.Config, a.name); err != nil {
 				return err
 			}
 		}
@@ -72,7 +72,7 @@ type acceptance struct {
 	name       string
 	recipients bool        // it is a file with recipients
 	path       string      // of that
-	of         config.List // or else this list
+	list       config.List // or else this list
 	result     acceptResult
 }
 
@@ -165,7 +165,7 @@ func (a *acceptance) byHand() error {
 
 // heldList reads the list, and returns the function that accepts what is held of it.
 func (a *acceptance) heldList() (accept func() (what string, err error), err error) {
-	_, stats, err := a.Read(a.of)
+	_, stats, err := a.Read(a.list)
 	if a.Err() != nil {
 		return nil, context.Cause(a)
 	}
@@ -217,15 +217,15 @@ func (a *acceptance) heldRecipients() (accept func() (what string, err error), e
 
 // count returns the number of entries on disk, counted as a gate does.
 func (a *acceptance) count() (n int, err error) {
-	at, err := listfiles.New(a.of)
+	list, err := listfiles.New(a.list)
 	if err != nil {
 		return 0, err
 	}
-	at.Options.Now = 0 // entries whose time is over do not count
+	list.Options.Now = 0 // entries whose time is over do not count
 	guarded := listfiles.NewProtection(a.Config)
-	s := listfiles.NewScan(a, []*listfiles.List{at}, a.Stderr)
-	err = s.Lists([]*listfiles.List{at}, func(f listfiles.Located) error {
-		if !guarded.LeftOut(at, f.Entry).Omitted() {
+	s := listfiles.NewScan(a, []*listfiles.List{list}, a.Stderr)
+	err = s.Lists([]*listfiles.List{list}, func(f listfiles.Located) error {
+		if !guarded.LeftOut(list, f.Entry).Omitted() {
 			n++
 		}
 		return nil

@@ -83,9 +83,9 @@ func listsDiff(s *session.Session, o listsDiffOptions, args []string) error {
 	var sides [2]*side
 	var err error
 	if len(args) == 1 {
-		var of *listSides
-		if of, err = newListSides(s, args[0], o.to == "", key); err == nil {
-			sides[0], sides[1], err = of.choose(o.from, o.to)
+		var subject *listSides
+		if subject, err = newListSides(s, args[0], o.to == "", key); err == nil {
+			sides[0], sides[1], err = subject.choose(o.from, o.to)
 		}
 	} else {
 		sides, err = fileSides(s, o, args, key)
@@ -154,14 +154,14 @@ func readSide(s *session.Session, path string, o listfile.Options, key *segment.
 }
 
 func printDiff(w io.Writer, d *listcompare.Diff) {
-	for _, one := range d.Differences {
-		switch one.What {
+	for _, difference := range d.Differences {
+		switch difference.What {
 		case "went":
-			fmt.Fprintf(w, "- %s\n", asLine(one.Old))
+			fmt.Fprintf(w, "- %s\n", asLine(difference.Old))
 		case "came":
-			fmt.Fprintf(w, "+ %s\n", asLine(one.New))
+			fmt.Fprintf(w, "+ %s\n", asLine(difference.New))
 		default:
-			fmt.Fprintf(w, "~ %s\n  was %s\n", asLine(one.New), asLine(one.Old))
+			fmt.Fprintf(w, "~ %s\n  was %s\n", asLine(difference.New), asLine(difference.Old))
 		}
 	}
 	if more := d.Came + d.Went + d.Changed - len(d.Differences); more > 0 {

@@ -55,11 +55,11 @@ func newListSides(run *session.Session, name string, files bool, key *segment.Ke
 
 // choose returns the two sides to be compared. The defaults are the version that went
 // live last, and the files on disk.
-func (s *listSides) choose(from, to string) (old, now *side, err error) {
+func (s *listSides) choose(from, to string) (old, side *side, err error) {
 	v := s.versions[0]
 	if from != "" {
 		if v, err = session.FindVersion(s.list.Name, s.versions, from); err != nil {
-			return old, now, err
+			return old, side, err
 		}
 	}
 	old = s.version(v)
@@ -70,17 +70,17 @@ func (s *listSides) choose(from, to string) (old, now *side, err error) {
 		return old, s.disk(), nil
 	}
 	if v, err = session.FindVersion(s.list.Name, s.versions, to); err != nil {
-		return old, now, err
+		return old, side, err
 	}
 	return old, s.version(v), nil
 }
 
 // version returns a stored version of the list as a side.
 func (s *listSides) version(v store.VersionInfo) *side {
-	one := &side{name: "version " + v.ID}
-	one.read = func() (*segment.Segment, error) {
+	single := &side{name: "version " + v.ID}
+	single.read = func() (*segment.Segment, error) {
 		b := listfiles.NewBuilder(s, s.key)
-		b.Leave = s.leave(one)
+		b.Leave = s.leave(single)
 		defer b.Builder.Abort()
 		err := store.ExtractVersion(s.Config.State.Dir, s.list.Name, v.ID, func(path string, content io.Reader) error {
 			if _, err := b.Add(content, s.list.Options); err != nil {
@@ -94,7 +94,7 @@ func (s *listSides) version(v store.VersionInfo) *side {
 		}
 		return b.Finish()
 	}
-	return one
+	return single
 }
 
 // leave returns a function that reports whether the list leaves an entry out, and counts
@@ -116,11 +116,11 @@ func (s *listSides) leave(from *side) func(listfile.Entry) bool {
 
 // disk returns the list's files as a side.
 func (s *listSides) disk() *side {
-	one := &side{name: "what is on disk"}
-	one.read = func() (*segment.Segment, error) {
+	single := &side{name: "what is on disk"}
+	single.read = func() (*segment.Segment, error) {
 		scan := listfiles.NewScan(s, []*listfiles.List{s.list}, s.Stderr)
 		defer scan.Bar.Finish()
-		return listfiles.Segment(scan, s.list, s.key, s.leave(one))
+		return listfiles.Segment(scan, s.list, s.key, s.leave(single))
 	}
-	return one
+	return single
 }

@@ -96,13 +96,13 @@ type pinReport struct {
 
 func (r *pinReport) print(w io.Writer) {
 	name := term.ShellWord(r.List)
-	would := session.Would(r.DryRun)
+	phrase := session.Would(r.DryRun)
 	switch {
 	case r.Pinned != nil:
-		fmt.Fprintf(w, "list %s: %spinned at a version with %s\n", r.List, would, text.Count(r.Pinned.Entries, "entry", "entries"))
+		fmt.Fprintf(w, "list %s: %spinned at a version with %s\n", r.List, phrase, text.Count(r.Pinned.Entries, "entry", "entries"))
 		fmt.Fprintf(w, "  changes are held until: spamgate lists unpin %s\n", name)
 	default:
-		fmt.Fprintf(w, "list %s: %sunpinned\n", r.List, would)
+		fmt.Fprintf(w, "list %s: %sunpinned\n", r.List, phrase)
 		if r.DryRun {
 			fmt.Fprintf(w, "  what would change: spamgate lists diff %s\n", name)
 		}

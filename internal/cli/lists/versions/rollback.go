@@ -84,7 +84,7 @@ type rollback struct {
 
 	target   *listfiles.List
 	versions []store.VersionInfo // the newest first
-	now      string              // the checksum of the files on disk; "" if they cannot be read
+	current  string              // the checksum of the files on disk; "" if they cannot be read
 }
 
 // load finds the list's files and its stored versions.
@@ -103,7 +103,7 @@ func (r *rollback) load(l config.List) error {
 	if len(r.target.Paths) == 0 {
 		return nil // the list has gone, and is to come back
 	}
-	r.now, err = setup.Opener(r.target.List).ContentSum(r.target.Paths)
+	r.current, err = setup.Opener(r.target.List).ContentSum(r.target.Paths)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -123,7 +123,7 @@ type versionLine struct {
 func (r *rollback) printVersions() error {
 	lines := []versionLine{}
 	for _, v := range r.versions {
-		lines = append(lines, versionLine{v.ID, v.Time.UTC(), v.Entries, v.Bytes, v.Files, v.Sum == r.now})
+		lines = append(lines, versionLine{v.ID, v.Time.UTC(), v.Entries, v.Bytes, v.Files, v.Sum == r.current})
 	}
 	if len(lines) == 0 && !r.JSON {
 		return r.noVersion()
@@ -154,14 +154,14 @@ func (r *rollback) noVersion() error {
 // choose returns the version to restore.
 func (r *rollback) choose() (store.VersionInfo, error) {
 	if r.to == "" {
-		i := slices.IndexFunc(r.versions, func(v store.VersionInfo) bool { return v.Sum != r.now })
+		i := slices.IndexFunc(r.versions, func(v store.VersionInfo) bool { return v.Sum != r.current })
 		if i < 0 {
 			return store.VersionInfo{}, r.noVersion()
 		}
 		return r.versions[i], r.tooFew(r.versions[i])
 	}
 	v, err := session.FindVersion(r.target.Name, r.versions, r.to)
-	if err == nil && v.Sum == r.now {
+	if err == nil && v.Sum == r.current {
 		err = fmt.Errorf("list %s: version %s is on disk already", r.target.Name, v.ID)
 	}
 	return v, err
@@ -272,7 +272,7 @@ func (r *rollback) run() (*rollbackResult, error) {
 	}
 	result := &rollbackResult{
 		List: r.target.Name, Version: v.ID, Time: v.Time.UTC(), Entries: v.Entries, DryRun: r.DryRun, Steps: steps,
-		Old:   r.newest(func(sum string) bool { return sum == r.now }),
+		Old:   r.newest(func(sum string) bool { return sum == r.current }),
 		Again: r.newest(func(sum string) bool { return sum != v.Sum }),
 		Drops: r.drops(v),
 	}
@@ -317,7 +317,7 @@ func (r *rollback) loadManaged() error {
 	for _, v := range versions {
 		r.versions = append(r.versions, store.VersionInfo{ID: v.ID, Time: v.Time, Entries: v.Entries, Sum: v.Sum, Files: []string{r.target.Copy}, Bytes: v.Bytes})
 		if v.OnDisk {
-			r.now = v.Sum
+			r.current = v.Sum
 		}
 	}
 	r.target.Paths = []string{r.target.Copy}

@@ -100,12 +100,12 @@ func (g *globList) live() string {
 	}
 	defer opened.Close()
 	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
-		now, err := store.Versions(c.State.Dir, "blocked")
+		versionInfos, err := store.Versions(c.State.Dir, "blocked")
 		if err != nil {
 			g.Fatal(err)
 		}
-		if len(now) > len(before) {
-			return now[0].ID
+		if len(versionInfos) > len(before) {
+			return versionInfos[0].ID
 		}
 		if time.Now().After(deadline) {
 			g.Fatal("no version was kept")
@@ -141,7 +141,7 @@ func TestRollbackFiles(t *testing.T) {
 	g.write("part/a.txt", "a.example\n")
 	g.write("part/b.txt", "b.example\n")
 	first := g.live()
-	one := g.files()
+	single := g.files()
 	g.write("part/a.txt", "a.example\na2.example\n")
 	g.write("part/c.txt", "c.example\n")
 	g.remove("part/b.txt")
@@ -163,7 +163,7 @@ func TestRollbackFiles(t *testing.T) {
 	}
 	g.want(two)
 	g.mustList("rollback", "blocked", "--to", first, "--reason", "test")
-	g.want(one)
+	g.want(single)
 	audit, err := os.ReadFile(filepath.Join(g.dir, "state/audit.log"))
 	if err != nil || strings.Count(string(audit), `"what":"put version `+first+` back","why":"test"`) != 2 {
 		t.Errorf("audit log: %s, %v", audit, err)
@@ -204,7 +204,7 @@ func TestRollbackFails(t *testing.T) {
 	g.write("part/a.txt", "a1.example\n")
 	g.write("part/b.txt", "b1.example\n")
 	first := g.live()
-	one := g.files()
+	single := g.files()
 	g.write("part/a.txt", "a2.example\n")
 	g.write("part/b.txt", "b2.example\n")
 	g.live()
@@ -217,10 +217,10 @@ func TestRollbackFails(t *testing.T) {
 	if !errors.Is(err, listedit.ErrLinks) || !strings.Contains(err.Error(), "changed before that: "+filepath.Join(g.dir, "part/a.txt")+"; to finish: spamgate lists rollback blocked --to "+first) {
 		t.Errorf("a file with two names: %v", err)
 	}
-	g.want(map[string]string{"a.txt": one["a.txt"], "b.txt": two["b.txt"]})
+	g.want(map[string]string{"a.txt": single["a.txt"], "b.txt": two["b.txt"]})
 	g.remove("hard")
 	if out := g.mustList("rollback", "blocked", "--to", first); strings.Contains(out, "a.txt: written") {
 		t.Errorf("the rest: %s", out)
 	}
-	g.want(one)
+	g.want(single)
 }
