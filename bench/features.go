@@ -38,14 +38,14 @@ func (s *servers) startFleetd(ctx context.Context, t tools, root, dir, addr stri
 	if err != nil {
 		return err
 	}
-	place, err := s.makeDir("spamgate fleetd")
+	home, err := s.makeDir("spamgate fleetd")
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(place, "config.toml"), fmt.Appendf(nil, "[fleet.server]\nlisten = %q\n", addr), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(home, "config.toml"), fmt.Appendf(nil, "[fleet.server]\nlisten = %q\n", addr), 0o600); err != nil {
 		return err
 	}
-	server, err := startProcess(place, "spamgate-fleetd", binary)
+	server, err := startProcess(home, "spamgate-fleetd", binary)
 	if err == nil {
 		s.cleanup = append(s.cleanup, server.stop)
 	}

@@ -108,8 +108,8 @@ func (o timedOrder) send(addr netip.AddrPort) (waits [2]float64, err error) {
 		return waits, err
 	}
 	slices.Sort(all)
-	locate := func(q float64) float64 { return float64(all[int(q*float64(len(all)-1))]) / 1e3 }
-	return [2]float64{locate(0.50), locate(0.99)}, nil
+	quantile := func(q float64) float64 { return float64(all[int(q*float64(len(all)-1))]) / 1e3 }
+	return [2]float64{quantile(0.50), quantile(0.99)}, nil
 }
 
 // timedSession sends n messages, one each interval from next on, and returns how

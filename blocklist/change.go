@@ -66,15 +66,15 @@ func (s *Set) newEdit(c *Change) (edit, error) {
 		For: e.For, Key: e.Key, Kind: uint8(e.Kind), Exception: e.Exception, Defer: e.Defer, Until: e.Until,
 		Reason: e.Reason, Note: e.Note, File: math.MaxInt, // in no file yet
 	}
-	subject := edit{list: i, text: r.Indexed()}
+	removed := edit{list: i, text: r.Indexed()}
 	if c.Remove {
-		return subject, nil
+		return removed, nil
 	}
-	subject.record = &r
+	removed.record = &r
 	if e.For != "" {
-		subject.marker = string(segment.AppendFor(nil, e.For, ""))
+		removed.marker = string(segment.AppendFor(nil, e.For, ""))
 	}
-	return subject, nil
+	return removed, nil
 }
 
 // changed returns the View with these changes, uncounted.

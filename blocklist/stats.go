@@ -100,12 +100,12 @@ func (l *ListStats) ListsNobody() string {
 		return ""
 	}
 	var lines []string
-	for _, subject := range []struct {
+	for _, kind := range []struct {
 		n    int
 		what string
 	}{{l.LeftOut(), "lines left out"}, {l.Exceptions, "exceptions"}, {l.Skipped, "lines not about senders"}} {
-		if subject.n > 0 {
-			lines = append(lines, fmt.Sprintf("%s: %d", subject.what, subject.n))
+		if kind.n > 0 {
+			lines = append(lines, fmt.Sprintf("%s: %d", kind.what, kind.n))
 		}
 	}
 	return "it lists nobody (" + strings.Join(lines, ", ") + "); check whether its format is right"

@@ -203,8 +203,8 @@ func (f *setFilter) explain(lists []setList, hash uint64, key []byte) []TracedFi
 	var filters []TracedFilter
 	for i := range lists {
 		if v := lists[i].index; v.keys() > 0 { // the others have none
-			if total := slices.Index(f.made, v.segment.Digest()); total >= 0 {
-				filters = append(filters, TracedFilter{lists[i].Name, f.fuse[total].Explain(hash)})
+			if part := slices.Index(f.made, v.segment.Digest()); part >= 0 {
+				filters = append(filters, TracedFilter{lists[i].Name, f.fuse[part].Explain(hash)})
 			}
 		}
 	}

@@ -180,8 +180,8 @@ func (s *session) log(t *transaction, f *verdict.Finding, to []wire.Path, reply 
 	if logged := s.conn.Forwarded(); logged.Addr != t.client.Addr {
 		d.ForwardedFor = logged.Addr.String()
 	}
-	if subject, ok := t.next.(interface{ Server() string }); ok {
-		d.Server = subject.Server()
+	if target, ok := t.next.(interface{ Server() string }); ok {
+		d.Server = target.Server()
 	}
 	d.Reply = s.hide(t, f, reply.String())
 	log.Write(d, &t.Message, f, len(to), func(i int) string { return to[i].String() })

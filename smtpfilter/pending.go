@@ -14,8 +14,8 @@ import (
 
 // verification passes a message to a Verification. The zero verification does nothing.
 type verification struct {
-	verification Verification
-	body         io.Writer // of, without dot-stuffing
+	signatures Verification
+	body       io.Writer // of, without dot-stuffing
 }
 
 // verify begins to verify the signatures on which the decision depends.
@@ -23,36 +23,36 @@ func (s *session) verify(t *transaction, body *wire.Body, section []byte) verifi
 	if !t.decided.Pending {
 		return verification{}
 	}
-	subject := t.settings.Signatures.Verify(s.server.ctx, t.Awaited())
-	subject.Write(unstuffed(body, section))
-	v := verification{subject, subject}
+	verifier := t.settings.Signatures.Verify(s.server.ctx, t.Awaited())
+	verifier.Write(unstuffed(body, section))
+	v := verification{verifier, verifier}
 	if body.Stuffed() {
-		v.body = wire.NewUnstuffer(subject)
+		v.body = wire.NewUnstuffer(verifier)
 	}
 	return v
 }
 
 // write passes a piece of the body.
 func (v verification) write(piece []byte) {
-	if v.verification != nil {
+	if v.signatures != nil {
 		v.body.Write(piece)
 	}
 }
 
 // abort ends the verification, unless it has ended.
 func (v verification) abort() {
-	if v.verification != nil {
-		v.verification.Abort()
+	if v.signatures != nil {
+		v.signatures.Abort()
 	}
 }
 
 // judgeWhole decides about a message that is whole, if its decision is pending. A reply that is
 // not zero is the client's: the message must not be delivered.
 func (s *session) judgeWhole(t *transaction, v verification) wire.Reply {
-	if v.verification == nil {
+	if v.signatures == nil {
 		return wire.Reply{}
 	}
-	s.finish(t, v.verification.Finish())
+	s.finish(t, v.signatures.Finish())
 	if t.decided.Refuses() {
 		return s.refuseSender(t)
 	}

@@ -128,10 +128,10 @@ func (s *Sharded) Expect(n float64) (fill, fpr float64) {
 	return s.shards[0].Expect(n / float64(len(s.shards)))
 }
 
-func (s *Sharded) sum(choose func(*Filter) float64) float64 {
+func (s *Sharded) sum(count func(*Filter) float64) float64 {
 	sum := 0.0
 	for _, f := range s.shards {
-		sum += choose(f)
+		sum += count(f)
 	}
 	return sum
 }

@@ -155,8 +155,8 @@ func fromURL(s string) string {
 
 // fromWildcard corrects wildcards that the grammar does not have.
 func fromWildcard(s string) string {
-	for _, place := range []string{"*@", "@"} {
-		if rest, ok := strings.CutPrefix(s, place); ok && (strings.HasPrefix(rest, ".") || strings.HasPrefix(rest, "*.")) {
+	for _, prefix := range []string{"*@", "@"} {
+		if rest, ok := strings.CutPrefix(s, prefix); ok && (strings.HasPrefix(rest, ".") || strings.HasPrefix(rest, "*.")) {
 			return rest
 		}
 	}

@@ -128,11 +128,11 @@ func (s *source) noteServed() error {
 	if sum == "" {
 		return nil
 	}
-	single := servedVersion{time.Now().UTC(), sum, s.options.sum(s.list), v.accepted, v.forced, v.sizes()}
-	if last := len(s.served) - 1; last >= 0 && s.served[last].Sum == sum && s.served[last].Options == single.Options && !v.fresh {
+	version := servedVersion{time.Now().UTC(), sum, s.options.sum(s.list), v.accepted, v.forced, v.sizes()}
+	if last := len(s.served) - 1; last >= 0 && s.served[last].Sum == sum && s.served[last].Options == version.Options && !v.fresh {
 		return nil // a start has found it
 	}
-	s.served = addServed(s.served, single)
+	s.served = addServed(s.served, version)
 	if !s.state.writable() {
 		return nil
 	}

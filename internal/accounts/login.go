@@ -210,11 +210,11 @@ func (s *Store) session(cookie string) (Account, *session, error) {
 	if err != nil {
 		return Account{}, nil, err
 	}
-	single := sessions.byDigest[sum]
-	if single == nil || !single.counts(accounts, s.now()) {
+	found := sessions.byDigest[sum]
+	if found == nil || !found.counts(accounts, s.now()) {
 		return Account{}, nil, ErrNoSession
 	}
-	return accounts.byName[single.Name].account(), single, nil
+	return accounts.byName[found.Name].account(), found, nil
 }
 
 // see notes that a session is in use, unless somebody is changing the files: a later
@@ -244,13 +244,13 @@ func (s *Store) End(cookie string) error {
 	if !ok {
 		return nil
 	}
-	_, err := s.endSessions(func(single *session) bool { return single.Digest == sum })
+	_, err := s.endSessions(func(found *session) bool { return found.Digest == sum })
 	return err
 }
 
 // EndID ends the session of a name that has an ID.
 func (s *Store) EndID(name, id string) error {
-	n, err := s.endSessions(func(single *session) bool { return single.Name == name && single.shown().ID == id })
+	n, err := s.endSessions(func(found *session) bool { return found.Name == name && found.shown().ID == id })
 	if err == nil && n == 0 {
 		err = ErrNoSession
 	}
@@ -270,8 +270,8 @@ func (s *Store) EndAll(name string, except ...string) (int, error) {
 
 // EndHere is EndAll for the sessions on this gate.
 func (s *Store) EndHere(name string, except ...string) (int, error) {
-	return s.endSessions(func(single *session) bool {
-		return single.Name == name && !slices.Contains(except, single.shown().ID)
+	return s.endSessions(func(found *session) bool {
+		return found.Name == name && !slices.Contains(except, found.shown().ID)
 	})
 }
 
@@ -281,12 +281,12 @@ func (s *Store) endSessions(which func(*session) bool) (n int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	if !slices.ContainsFunc(sessions.Sessions, func(single session) bool { return which(&single) }) {
+	if !slices.ContainsFunc(sessions.Sessions, func(found session) bool { return which(&found) }) {
 		return 0, nil
 	}
 	err = s.changeSessions(func(f *sessionsFile) {
-		f.Sessions = slices.DeleteFunc(f.Sessions, func(single session) bool {
-			if which(&single) {
+		f.Sessions = slices.DeleteFunc(f.Sessions, func(found session) bool {
+			if which(&found) {
 				n++
 				return true
 			}

@@ -177,16 +177,16 @@ type comparison struct {
 
 // compare returns the comparison of lists with changes of them.
 func (e *Engine) compare(c *config.Config, set *blocklist.Set, changes ...Proposed) (*comparison, error) {
-	subject := &comparison{engine: e, config: c, set: set, sessions: map[string]*compared{}}
+	both := &comparison{engine: e, config: c, set: set, sessions: map[string]*compared{}}
 	for _, p := range changes {
 		change, err := changeOf(c, p)
 		if err != nil {
 			return nil, err
 		}
-		subject.changes = append(subject.changes, change)
+		both.changes = append(both.changes, change)
 	}
-	_, err := set.Only(nil).With(subject.changes...)
-	return subject, err
+	_, err := set.Only(nil).With(both.changes...)
+	return both, err
 }
 
 // compared is a listener or door that judges with and without the change; nil if it is gone.

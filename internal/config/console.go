@@ -101,8 +101,8 @@ func (d *document) console() {
 }
 
 // idle warns about the keys of a table that is off, but for some.
-func (d *document) idle(table string, subject reflect.Type, what, hint string, but ...string) {
-	for _, key := range keysOf(subject, table) {
+func (d *document) idle(table string, keys reflect.Type, what, hint string, but ...string) {
+	for _, key := range keysOf(keys, table) {
 		if path := child(table, key); d.pos.has(path) && !slices.Contains(but, key) {
 			d.warn(path, what, hint)
 		}

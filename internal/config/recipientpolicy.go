@@ -101,19 +101,19 @@ func (d *document) recipientMatch(path string, p *RecipientPolicy) {
 	}
 	normal := 0
 	for i, s := range p.Match {
-		place := d.elementOrKey(path, i)
-		if d.isFile(place, s, len(p.Match), "match") {
+		key := d.elementOrKey(path, i)
+		if d.isFile(key, s, len(p.Match), "match") {
 			normal++
 			continue
 		}
 		entry, err := RecipientEntry(s)
 		if err != nil {
 			what, hint, _ := strings.Cut(err.Error(), "; ")
-			d.fail(place, fmt.Sprintf("%q: %s", s, what), hint)
+			d.fail(key, fmt.Sprintf("%q: %s", s, what), hint)
 			continue
 		}
 		if slices.Contains(p.Match[:i], entry) {
-			d.twice(place, s)
+			d.twice(key, s)
 		}
 		if !strings.HasPrefix(entry, "!") {
 			normal++
@@ -170,18 +170,18 @@ func (d *document) say(path string, p *RecipientPolicy) {
 
 // maxAction checks the strictest action of a policy.
 func (d *document) maxAction(path string, p *RecipientPolicy) {
-	place := path + ".max_action"
+	key := path + ".max_action"
 	switch p.MaxAction {
 	case "":
 	case "reject":
-		d.fail(place, `"reject" is the strictest action, and limits nothing`, `write "defer" or "tag", or remove the line`)
+		d.fail(key, `"reject" is the strictest action, and limits nothing`, `write "defer" or "tag", or remove the line`)
 	case modeMonitor:
-		d.fail(place, `"monitor" is not an action here`, `write mode = "monitor" instead`)
+		d.fail(key, `"monitor" is not an action here`, `write mode = "monitor" instead`)
 	default:
-		d.action(place, p.MaxAction, blockActions[1:len(blockActions)-1])
+		d.action(key, p.MaxAction, blockActions[1:len(blockActions)-1])
 	}
 	if p.MaxAction != "" && p.Mode == modeMonitor {
-		d.fail(place, `has no effect with mode = "monitor", which takes no action`, "remove one of the two")
+		d.fail(key, `has no effect with mode = "monitor", which takes no action`, "remove one of the two")
 	}
 }
 

@@ -73,13 +73,13 @@ func (d *document) noRemote(path string, l *List) {
 func (d *document) noEffect(path string, l *List, what, hint string, keys ...string) {
 	defaults := keysIn(reflect.ValueOf(DefaultList()), "list")
 	for i, k := range keysIn(reflect.ValueOf(*l), "list") {
-		place := child(path, k.Name)
+		key := child(path, k.Name)
 		switch {
 		case !slices.Contains(keys, k.Name):
 		case !reflect.DeepEqual(k.Value, defaults[i].Value):
-			d.fail(place, what, hint)
-		case d.pos.has(place):
-			d.warn(place, what, hint)
+			d.fail(key, what, hint)
+		case d.pos.has(key):
+			d.warn(key, what, hint)
 		}
 	}
 }

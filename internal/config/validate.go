@@ -58,8 +58,8 @@ func (d *document) oneOf(path, value string, allowed ...string) bool {
 // choices checks an array whose elements have a fixed choice.
 func (d *document) choices(path string, values, allowed []string) {
 	for i, v := range values {
-		if place := element(path, i); d.oneOf(place, v, allowed...) && slices.Contains(values[:i], v) {
-			d.twice(place, v)
+		if key := element(path, i); d.oneOf(key, v, allowed...) && slices.Contains(values[:i], v) {
+			d.twice(key, v)
 		}
 	}
 }

@@ -46,14 +46,14 @@ func (f *entryForm) choices(x *exchange) {
 	if x.who.Domains == nil {
 		f.Whoms = append(f.Whoms, option{forAll, "everybody"})
 	}
-	item, all := "one recipient", "all recipients at a domain"
+	mine, all := "one recipient", "all recipients at a domain"
 	if recipient != "" {
-		item = "only " + recipient
+		mine = "only " + recipient
 	}
 	if whose != "" {
 		all = "everybody at " + whose
 	}
-	f.Whoms = append(f.Whoms, option{forRecipient, item}, option{forDomain, all})
+	f.Whoms = append(f.Whoms, option{forRecipient, mine}, option{forDomain, all})
 	if _, ok := x.console.Editor.Default(f.Type, true); ok && f.Whom == "" && recipient != "" {
 		f.Whom = forRecipient
 	}

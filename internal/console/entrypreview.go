@@ -118,20 +118,20 @@ func (x *exchange) remedies(ctx context.Context, f *entryForm, d *decisions.Deci
 		if len(shown) == maxRemedies {
 			break
 		}
-		var single remedy
+		var help remedy
 		for _, step := range r {
 			if !x.maySuggest(step) {
-				single.Steps = nil
+				help.Steps = nil
 				break
 			}
-			single.Steps = append(single.Steps, stepWords(step))
-			single.Path = f.stepPath(step)
+			help.Steps = append(help.Steps, stepWords(step))
+			help.Path = f.stepPath(step)
 		}
 		if len(r) > 1 {
-			single.Path = ""
+			help.Path = ""
 		}
-		if single.Steps != nil {
-			shown = append(shown, single)
+		if help.Steps != nil {
+			shown = append(shown, help)
 		}
 	}
 	return shown, err

@@ -71,11 +71,11 @@ func (x *exchange) fillFleet(p *fleetPage) {
 	f.Problems, p.MoreProblems = first(f.Problems, maxFleetProblems)
 	p.Notes, _ = first(f.Notes, maxFleetProblems)
 	for _, l := range report.FleetLists(&f) {
-		single := fleetList{FleetList: l}
+		shown := fleetList{FleetList: l}
 		if _, err := x.console.list(l.Name); err == nil {
-			single.Path = "/lists/" + url.PathEscape(l.Name)
+			shown.Path = "/lists/" + url.PathEscape(l.Name)
 		}
-		p.Lists = append(p.Lists, single)
+		p.Lists = append(p.Lists, shown)
 	}
 }
 

@@ -77,15 +77,15 @@ func settingsTables(c *config.Config) (all []settingsTable, err error) {
 			if err != nil {
 				return nil, err
 			}
-			single := settingsKey{Name: k.Name, Value: value, Note: k.Note, Set: strings.HasPrefix(k.Note, "line "), Restart: config.NeedsRestart(t.Name, k.Name)}
+			setting := settingsKey{Name: k.Name, Value: value, Note: k.Note, Set: strings.HasPrefix(k.Note, "line "), Restart: config.NeedsRestart(t.Name, k.Name)}
 			if !explained[t.Name] {
-				single.Text = reference.Paragraphs(reference.Explain(t.Name, k.Name))
+				setting.Text = reference.Paragraphs(reference.Explain(t.Name, k.Name))
 			}
 			if k.Name == "name" && t.Array {
 				s.Title, _ = k.Value.(string)
 				s.ID += "-" + s.Title
 			}
-			s.Keys = append(s.Keys, single)
+			s.Keys = append(s.Keys, setting)
 		}
 		explained[t.Name] = true
 		if len(s.Keys) > 0 {

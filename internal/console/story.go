@@ -137,13 +137,13 @@ func (x *exchange) findMessage(ctx context.Context, id, gate string, most int) (
 
 // ofOneGate returns the decisions of the gate that has the newest one: an id is that of one message
 // on one gate.
-func ofOneGate(all []fleetsearch.Decision) (subject []decisions.Decision) {
+func ofOneGate(all []fleetsearch.Decision) (found []decisions.Decision) {
 	for _, d := range all {
 		if d.Gate == all[0].Gate {
-			subject = append(subject, d.Decision)
+			found = append(found, d.Decision)
 		}
 	}
-	return subject
+	return found
 }
 
 // tell fills in what the decisions say, the oldest first.
@@ -178,32 +178,32 @@ func facts(all []decisions.Decision) (known []fact) {
 		}
 		known = append(known, fact{name, values, link})
 	}
-	step := func(get func(*decisions.Decision) string) func(*decisions.Decision) []string {
+	single := func(get func(*decisions.Decision) string) func(*decisions.Decision) []string {
 		return func(d *decisions.Decision) []string { return []string{get(d)} }
 	}
 	other := func(key string) func(*decisions.Decision) []string {
-		return step(func(d *decisions.Decision) string { return d.Attr(key) })
+		return single(func(d *decisions.Decision) string { return d.Attr(key) })
 	}
-	add("Sender", "sender", step(func(d *decisions.Decision) string { return d.Sender }))
+	add("Sender", "sender", single(func(d *decisions.Decision) string { return d.Sender }))
 	add("In the header", "", func(d *decisions.Decision) []string { return d.HeaderSenders })
 	add("Recipients", "", func(d *decisions.Decision) []string { return d.Recipients })
-	add("Client", "client", step(func(d *decisions.Decision) string { return clientIP(d.Client) }))
-	add("Calls itself", "", step(func(d *decisions.Decision) string { return d.Helo }))
+	add("Client", "client", single(func(d *decisions.Decision) string { return clientIP(d.Client) }))
+	add("Calls itself", "", single(func(d *decisions.Decision) string { return d.Helo }))
 	add("Forwarded for", "", other("forwarded_for"))
 	add("TLS", "", other("tls"))
-	add("Logged in", "", step(func(d *decisions.Decision) string {
+	add("Logged in", "", single(func(d *decisions.Decision) string {
 		if d.Attr("authenticated") != "" {
 			return "yes"
 		}
 		return ""
 	}))
-	add("Came in by", "", step(cameBy))
+	add("Came in by", "", single(cameBy))
 	add("Queue id there", "", other("queue_id"))
-	add("Message-ID", "", step(func(d *decisions.Decision) string { return d.MessageID }))
-	add("Size", "", step(func(d *decisions.Decision) string { return size(d.Size) }))
-	add("Took", "", step(func(d *decisions.Decision) string { return took(d.Duration) }))
+	add("Message-ID", "", single(func(d *decisions.Decision) string { return d.MessageID }))
+	add("Size", "", single(func(d *decisions.Decision) string { return size(d.Size) }))
+	add("Took", "", single(func(d *decisions.Decision) string { return took(d.Duration) }))
 	add("Next hop", "", other("server"))
-	add("Reply to the client", "", step(func(d *decisions.Decision) string { return cmp.Or(d.Reply, d.Attr("next_hop")) }))
+	add("Reply to the client", "", single(func(d *decisions.Decision) string { return cmp.Or(d.Reply, d.Attr("next_hop")) }))
 	return known
 }
 

@@ -85,39 +85,39 @@ func (f *floods) hash(texts ...string) xxh3.Uint128 {
 
 // add counts a decision. It returns the flood that it belongs to, nil for none, and the row to be
 // written, nil if it is counted in another one. Room is the most bytes of a share.
-func (f *floods) add(d *Decision, room int64) (subject *flood, row *Decision) {
+func (f *floods) add(d *Decision, room int64) (flow *flood, row *Decision) {
 	if !merges(d) {
 		return nil, d
 	}
 	key := f.key(d)
-	subject = f.seen[key]
-	if subject == nil || d.Time.Sub(subject.start).Abs() >= floodWindow {
-		if subject == nil && len(f.seen) >= floodKeys {
+	flow = f.seen[key]
+	if flow == nil || d.Time.Sub(flow.start).Abs() >= floodWindow {
+		if flow == nil && len(f.seen) >= floodKeys {
 			f.forget(d.Time)
 		}
-		subject = &flood{start: d.Time}
-		f.seen[key] = subject
+		flow = &flood{start: d.Time}
+		f.seen[key] = flow
 	}
-	if subject.rows < floodRows {
+	if flow.rows < floodRows {
 		s := f.share(d)
 		if size := int64(d.size()); s.others == nil && s.bytes+size <= room {
 			s.bytes += size
-			subject.rows++
-			subject.row, subject.n, subject.count = d, 0, d.Count
-			return subject, d
+			flow.rows++
+			flow.row, flow.n, flow.count = d, 0, d.Count
+			return flow, d
 		}
 		if s.others == nil {
 			row := d.ofOthers()
 			s.others = &flood{start: d.Time, rows: floodRows, row: row, count: row.Count}
 			return s.others, row
 		}
-		subject = s.others
+		flow = s.others
 	}
-	subject.count += d.Count
-	if d.Time.After(subject.last) {
-		subject.last = d.Time
+	flow.count += d.Count
+	if d.Time.After(flow.last) {
+		flow.last = d.Time
 	}
-	return subject, nil
+	return flow, nil
 }
 
 // share returns the share that a decision counts in.

@@ -65,15 +65,15 @@ func TestNoFile(t *testing.T) {
 	if err := os.Mkdir(f.path(""), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	subject := file{day: "2026-11-23", number: 1}
-	if w, err := f.openWriteFile(subject, false); err == nil || w != nil {
+	existing := file{day: "2026-11-23", number: 1}
+	if w, err := f.openWriteFile(existing, false); err == nil || w != nil {
 		t.Errorf("a missing file: %v, %v", w, err)
 	}
-	if err := os.Mkdir(f.path(subject.name()), 0o700); err != nil {
+	if err := os.Mkdir(f.path(existing.name()), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	for _, create := range []bool{false, true} {
-		if w, err := f.openWriteFile(subject, create); err == nil || w != nil {
+		if w, err := f.openWriteFile(existing, create); err == nil || w != nil {
 			t.Errorf("a directory: %v, %v", w, err)
 		}
 	}

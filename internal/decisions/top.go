@@ -47,7 +47,7 @@ const (
 // count may have those of a rare name, too. If there are more than a million names, counts may lack
 // those of a time at which the name was among the rarest.
 func (r *Reader) Top(ctx context.Context, kind string, since time.Time, limit int, q Query) ([]Ranked, error) {
-	subject, ok := topKinds[kind]
+	top, ok := topKinds[kind]
 	if !ok {
 		return nil, fmt.Errorf("unknown kind %q: one of senders, domains, lists, clients", kind)
 	}
@@ -58,7 +58,7 @@ func (r *Reader) Top(ctx context.Context, kind string, since time.Time, limit in
 	}
 	counts := map[uint64]map[term]*counted{} // by seed
 	for _, f := range files {
-		c := &counter{kind: subject.kind, names: subject.names, counts: counts}
+		c := &counter{kind: top.kind, names: top.names, counts: counts}
 		if err := c.count(ctx, r, f, &q); err != nil {
 			return nil, fmt.Errorf("history %s: %w", f.name(), err)
 		}
@@ -67,7 +67,7 @@ func (r *Reader) Top(ctx context.Context, kind string, since time.Time, limit in
 	byName := map[string]Ranked{}
 	for seed, terms := range counts {
 		for _, t := range largest(terms, limit) {
-			name, last, err := r.name(t, terms[t], seed, subject.kind, subject.names)
+			name, last, err := r.name(t, terms[t], seed, top.kind, top.names)
 			if err != nil {
 				return nil, err
 			}

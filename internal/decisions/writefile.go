@@ -60,13 +60,13 @@ func (f folder) openWrite(day string, most int64, unusable map[string]error) (*w
 		return nil, err
 	}
 	number := int64(0)
-	for _, subject := range slices.Backward(all) {
-		number = max(number, subject.number)
-		name := subject.name()
-		if subject.day != day || unusable[name] != nil || f.size(name) >= most {
+	for _, candidate := range slices.Backward(all) {
+		number = max(number, candidate.number)
+		name := candidate.name()
+		if candidate.day != day || unusable[name] != nil || f.size(name) >= most {
 			continue
 		}
-		w, err := f.openWriteFile(subject, false)
+		w, err := f.openWriteFile(candidate, false)
 		switch {
 		case err == nil:
 			return w, nil

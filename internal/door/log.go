@@ -88,7 +88,7 @@ func (m *Message) logAccepted() {
 func (m *Message) logDiscarded() {
 	for _, class := range m.judged.Used() {
 		if class.Dropped {
-			to := m.pathsThat(func(subject *smtpfilter.Class) bool { return subject == class })
+			to := m.pathsThat(func(other *smtpfilter.Class) bool { return other == class })
 			m.log(class.Decides(), to, wire.Reply{}, &verdict.Decision{Event: "discarded"})
 		}
 	}

@@ -154,17 +154,17 @@ func (m *Member) Ask(ctx context.Context, subject string, question []byte, only 
 
 // add adds a reply of a member from whom one is wanted.
 func (r *Replies) add(data []byte, waiting map[string]bool) {
-	var single reply
-	if len(data) > 2*maxAnswer || json.Unmarshal(data, &single) != nil || !waiting[single.Member] {
+	var answer reply
+	if len(data) > 2*maxAnswer || json.Unmarshal(data, &answer) != nil || !waiting[answer.Member] {
 		return
 	}
-	delete(waiting, single.Member)
-	if r.bytes += len(single.Answer); r.bytes > maxAnswers { // whoever has the credentials can be ten thousand members
-		single.Error = "the members have answered too much already"
+	delete(waiting, answer.Member)
+	if r.bytes += len(answer.Answer); r.bytes > maxAnswers { // whoever has the credentials can be ten thousand members
+		answer.Error = "the members have answered too much already"
 	}
-	if single.Error != "" {
-		r.Errors[single.Member] = errors.New(shortened(single.Error))
+	if answer.Error != "" {
+		r.Errors[answer.Member] = errors.New(shortened(answer.Error))
 		return
 	}
-	r.Answers[single.Member] = single.Answer
+	r.Answers[answer.Member] = answer.Answer
 }

@@ -116,17 +116,17 @@ func (t *tower) landings(ground int) []uint32 {
 // fewer if there are no more.
 func (t *tower) storey(ctx context.Context, path []byte, pos int, firstEnd, secondEnd uint32, want int) (*pool, error) {
 	var blocks [4]*pool
-	place := pos
+	target := pos
 	for i, width := range blockWidths {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
 		end := firstEnd
 		if i < len(blocks)-1 {
-			end = t.after(t.hashes[0], path, place+width)
+			end = t.after(t.hashes[0], path, target+width)
 		}
-		blocks[i] = t.block(t.hashes[0], place, width, t.after(t.hashes[0], path, place), end)
-		place += width
+		blocks[i] = t.block(t.hashes[0], target, width, t.after(t.hashes[0], path, target), end)
+		target += width
 		t.step()
 	}
 	p, err := t.join(ctx, blocks, pos, t.after(t.hashes[1], path, pos), secondEnd, want)

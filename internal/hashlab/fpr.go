@@ -184,10 +184,10 @@ func effectiveK(rate Interval, fill float64) Interval {
 	if fill <= 0 || fill >= 1 {
 		return k
 	}
-	choose := func(rate float64) float64 { return max(0, math.Log(rate)/math.Log(fill)) } // not -0 for a rate of 1
-	k.Low = choose(rate.High)
+	hashes := func(rate float64) float64 { return max(0, math.Log(rate)/math.Log(fill)) } // not -0 for a rate of 1
+	k.Low = hashes(rate.High)
 	if rate.Value > 0 {
-		k.Value, k.High = choose(rate.Value), choose(rate.Low)
+		k.Value, k.High = hashes(rate.Value), hashes(rate.Low)
 	}
 	return k
 }

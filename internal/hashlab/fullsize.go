@@ -111,8 +111,8 @@ func (z fullSize) measure(ctx context.Context, s subject) ([]FPRRow, error) {
 	var rows []FPRRow
 	for load, n := range z.members {
 		set := uint64(0)
-		for _, single := range ones[load] {
-			set += single
+		for _, bit := range ones[load] {
+			set += bit
 		}
 		rows = append(rows, fprRow(FPRRow{
 			Corpus: fullSizeCorpus, Subject: s.Subject, M: z.m, K: s.k, N: n,

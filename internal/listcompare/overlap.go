@@ -285,8 +285,8 @@ const broadKinds = ^uint8(1<<sender.KindAddress | 1<<sender.KindNull)
 // Report returns the result for one list, or for all if only is "".
 func (p *Overlap) Report(only string) *OverlapReport {
 	r := &OverlapReport{Common: []overlapPair{}, Within: []overlapWider{}}
-	percent := func(n uint64, subject *segment.Segment) float64 {
-		return 100 * float64(n) / float64(subject.Len()-subject.Exceptions())
+	percent := func(n uint64, index *segment.Segment) float64 {
+		return 100 * float64(n) / float64(index.Len()-index.Exceptions())
 	}
 	for i, l := range p.lists {
 		s := p.segments[i]

@@ -74,17 +74,17 @@ func (s *Superfluous) hashes(l *superfluousList, e listfile.Entry) bool {
 // Add reads the next list, and returns its segment. It leaves out the entries for which leave
 // reports true.
 func (s *Superfluous) Add(scan *listfiles.Scan, l *listfiles.List, leave func(listfile.Entry) bool) (*segment.Segment, error) {
-	single := &superfluousList{List: l, removed: map[string]Cover{}, excepted: map[string]bool{}}
+	covered := &superfluousList{List: l, removed: map[string]Cover{}, excepted: map[string]bool{}}
 	var err error
-	single.segment, err = listfiles.Segment(scan, l, s.key, func(e listfile.Entry) bool {
+	covered.segment, err = listfiles.Segment(scan, l, s.key, func(e listfile.Entry) bool {
 		if leave(e) {
 			return true
 		}
-		single.note(e)
+		covered.note(e)
 		return false
 	})
-	s.lists = append(s.lists, single)
-	return single.segment, err
+	s.lists = append(s.lists, covered)
+	return covered.segment, err
 }
 
 // note notes what is special about an entry. Several goroutines call it.

@@ -120,8 +120,8 @@ func (e *Editor) Changes(ctx context.Context, q ChangesQuery) (ChangesPage, erro
 // note notes which change a record undoes. The records come from the newest to the oldest, so
 // that a record comes after the one that says that it was not made.
 func note(undone map[string]*Undone, r *listedit.Record) {
-	subject := undone[name(r)]
-	notMade := subject != nil && subject.ID == ""
+	change := undone[name(r)]
+	notMade := change != nil && change.ID == ""
 	if r.Undoes != "" && undone[r.Undoes] == nil && !notMade {
 		undone[r.Undoes] = &Undone{ID: name(r), By: r.Person(), Time: r.Time}
 		if r.ID != "" && r.Entry == "" { // it has no records of the entries

@@ -241,14 +241,14 @@ func (f *faults) state() { f.directory("state.dir", f.config.State.Dir) }
 
 // directory checks a directory that the gate creates if it is missing.
 func (f *faults) directory(key, dir string) {
-	for place := dir; ; place = filepath.Dir(place) {
-		info, err := os.Stat(place)
+	for parent := dir; ; parent = filepath.Dir(parent) {
+		info, err := os.Stat(parent)
 		switch {
-		case err == nil && !info.IsDir() && place == dir:
+		case err == nil && !info.IsDir() && parent == dir:
 			f.fail(key, dir+" is not a directory", "write the path of a directory, or of one that is to be made")
 		case err == nil && !info.IsDir():
-			f.fail(key, fmt.Sprintf("%s cannot be made, since %s is not a directory", dir, place), "write another path")
-		case err != nil && place != filepath.Dir(place):
+			f.fail(key, fmt.Sprintf("%s cannot be made, since %s is not a directory", dir, parent), "write another path")
+		case err != nil && parent != filepath.Dir(parent):
 			continue // it is missing, or this user may not see it
 		}
 		return

@@ -1,13 +1,13 @@
 package setup
 
 import (
-	"bufio"
 	"fmt"
 	"io"
 	"path/filepath"
 	"slices"
 	"strings"
 
+	"spamgate/blocklist/listfile"
 	"spamgate/internal/atomicfile"
 	"spamgate/internal/config"
 )
@@ -53,11 +53,10 @@ func hasLines(tree atomicfile.Tree, path string) bool {
 		return false
 	}
 	defer file.Close()
-	lines := bufio.NewScanner(io.LimitReader(file, 64<<10))
-	for lines.Scan() {
-		if line := strings.TrimSpace(lines.Text()); line != "" && line[0] != '#' {
-			return true
-		}
-	}
-	return lines.Err() != nil
+	found := false
+	err = listfile.FirstWords(io.LimitReader(file, 64<<10), func(int, string, error) bool {
+		found = true
+		return false
+	})
+	return found || err != nil
 }

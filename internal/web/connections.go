@@ -77,18 +77,18 @@ func (l *listener) Accept() (net.Conn, error) {
 func (c *connections) add(conn net.Conn) *connection {
 	c.mu.Lock()
 	c.last++
-	single := &connection{Conn: conn, connections: c, number: c.last}
-	c.open[single] = true
+	added := &connection{Conn: conn, connections: c, number: c.last}
+	c.open[added] = true
 	var surplus *connection
 	if len(c.open) > c.most {
-		surplus = c.surplus(single)
+		surplus = c.surplus(added)
 		c.remove(surplus)
 	}
 	c.mu.Unlock()
 	if surplus != nil {
 		_ = surplus.Conn.Close() // who has it is told by that
 	}
-	return single
+	return added
 }
 
 // surplus returns which connection gives way to a new one: the new one if all others are held. A

@@ -211,12 +211,12 @@ func (w *sieveWarnings) check() {
 		return
 	}
 	w.count = max(rate, math.SmallestNonzeroFloat64)
-	place := "more than the sieve is made for"
+	load := "more than the sieve is made for"
 	if w.printed <= w.capacity {
-		place = "as many as the sieve is made for"
+		load = "as many as the sieve is made for"
 	}
 	fmt.Fprintf(w.stderr, "spamgate: hashes sieve: %s, %s: it now drops about %s (%s)%s, and more with each; use more --entries or --bits\n",
-		text.Count(w.printed, "key", "different keys"), place, oneIn(rate), term.FPR(rate), w.atBest)
+		text.Count(w.printed, "key", "different keys"), load, oneIn(rate), term.FPR(rate), w.atBest)
 }
 
 // oneIn returns a rate as "1 in 1,200 new keys".

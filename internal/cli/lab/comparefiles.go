@@ -87,9 +87,9 @@ func (c *comparison) taken(cmd *cobra.Command) ([]namedFile, error) {
 			all = append(all, namedFile{"the file of --corpus " + path, info})
 		}
 	}
-	for _, single := range [][2]string{{"--indices ", c.indices}, {"--from ", c.from}} {
-		if info, err := os.Stat(single[1]); single[1] != "" && err == nil {
-			all = append(all, namedFile{"the file of " + single[0] + single[1], info})
+	for _, flag := range [][2]string{{"--indices ", c.indices}, {"--from ", c.from}} {
+		if info, err := os.Stat(flag[1]); flag[1] != "" && err == nil {
+			all = append(all, namedFile{"the file of " + flag[0] + flag[1], info})
 		}
 	}
 	if info := regular(cmd.OutOrStdout()); info != nil {

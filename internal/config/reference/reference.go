@@ -157,12 +157,12 @@ func Sort(tables []config.Table) {
 		}
 	}
 	for _, t := range tables {
-		locate := func(k config.Key) int {
+		line := func(k config.Key) int {
 			if n, ok := rank[t.Name+"."+k.Name]; ok {
 				return n
 			}
 			return len(rank) + rank["listen."+k.Name] // of a [[listener]], after its own
 		}
-		slices.SortFunc(t.Keys, func(a, b config.Key) int { return cmp.Compare(locate(a), locate(b)) })
+		slices.SortFunc(t.Keys, func(a, b config.Key) int { return cmp.Compare(line(a), line(b)) })
 	}
 }

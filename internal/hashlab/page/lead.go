@@ -52,13 +52,13 @@ func (l lead) Plot(c draw.Canvas, p *plot.Plot) {
 	typical, worst := leadMarks()
 	for i, o := range l {
 		length := y(float64(len(l)-i) - 0.5)
-		for _, single := range []struct {
+		for _, line := range []struct {
 			mark glyph
 			hashlab.FPRRow
 		}{{worst, o.Worst}, {typical, o.Typical}} {
-			r := ratio(single.FPRRow)
-			c.StrokeLine2(draw.LineStyle{Color: single.mark.colour, Width: vg.Points(1.2)}, x(doublings(r.Low)), length, x(doublings(r.High)), length)
-			single.mark.draw(c, vg.Point{X: x(doublings(r.Value)), Y: length})
+			r := ratio(line.FPRRow)
+			c.StrokeLine2(draw.LineStyle{Color: line.mark.colour, Width: vg.Points(1.2)}, x(doublings(r.Low)), length, x(doublings(r.High)), length)
+			line.mark.draw(c, vg.Point{X: x(doublings(r.Value)), Y: length})
 		}
 		if !o.AsFormula && !o.Open {
 			c.FillText(words, vg.Point{X: x(doublings(ratio(o.Worst).High)) + vg.Points(5), Y: length + lift(words)}, short(o.Worst.Corpus, 16))

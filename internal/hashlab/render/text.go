@@ -194,8 +194,8 @@ func (t *textWriter) equivalence() {
 	rows := newTable("subject", "k", "ratio [90%]", "verdict", "alone", "open", "differ")
 	for _, e := range summary.Together(all) {
 		var counts [3]int
-		for _, single := range summary.Apart(all, e) {
-			counts[slices.Index([]string{hashlab.Equivalent, hashlab.Open, hashlab.Differs}, single.Verdict)]++
+		for _, apart := range summary.Apart(all, e) {
+			counts[slices.Index([]string{hashlab.Equivalent, hashlab.Open, hashlab.Differs}, apart.Verdict)]++
 		}
 		rows.Add(subjectText(e.Subject), fmt.Sprint(e.K), format.Equivalence(e), e.Verdict, fmt.Sprint(counts[0]), fmt.Sprint(counts[1]), fmt.Sprint(counts[2]))
 	}

@@ -135,8 +135,8 @@ func pair(g hashlab.Agreement, a, b string) (x, y int, ok bool) {
 // and which add nothing.
 func (s *summary) functions() {
 	overAll, overMost, overWorst, overOne := " over all corpora", " over most corpora", " over their worst corpus", " over any corpus"
-	single := len(hashlab.Distinct(s.report.PassRates, func(p hashlab.PassRow) string { return p.Corpus })) == 1
-	if single {
+	alone := len(hashlab.Distinct(s.report.PassRates, func(p hashlab.PassRow) string { return p.Corpus })) == 1
+	if alone {
 		overAll, overMost, overWorst, overOne = "", "", "", ""
 	}
 	var whole []string
@@ -144,7 +144,7 @@ func (s *summary) functions() {
 		if f.control {
 			continue
 		}
-		carry, weak, idle := sortFunctions(f.functions, single)
+		carry, weak, idle := sortFunctions(f.functions, alone)
 		n := len(f.functions)
 		if len(carry) == n {
 			whole = append(whole, f.Label)

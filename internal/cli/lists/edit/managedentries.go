@@ -32,8 +32,8 @@ func (e *entryEdit) addManaged(ctx context.Context, entries []listfile.Line) (ad
 	if err != nil {
 		return nil, false, err
 	}
-	for i, outcome := range r.Entries {
-		additions = append(additions, addition(parsed[i], outcome))
+	for i, entry := range r.Entries {
+		additions = append(additions, addition(parsed[i], entry))
 	}
 	return additions, r.Changed, nil
 }
@@ -50,16 +50,16 @@ func nameOf(x listfile.Entry, l *listfiles.List) managed.Name {
 }
 
 // addition returns what became of an entry, in the words of package listedit.
-func addition(x listfile.Entry, outcome managed.Outcome) listedit.Addition {
-	a := listedit.Addition{New: x, What: outcome.What, Line: outcome.Line, Extra: make([]int, outcome.Repeated), Covered: make([]listfile.Entry, len(outcome.Covered))}
-	if was := outcome.Was; was != nil {
+func addition(x listfile.Entry, entry managed.Outcome) listedit.Addition {
+	a := listedit.Addition{New: x, What: entry.What, Line: entry.Line, Extra: make([]int, entry.Repeated), Covered: make([]listfile.Entry, len(entry.Covered))}
+	if was := entry.Was; was != nil {
 		a.Was = &listfile.Entry{Key: x.Key, Kind: x.Kind, For: x.For, Line: was.Line, Reason: was.Reason, Note: was.Note}
 		if until, err := time.Parse(time.RFC3339, was.Until); err == nil {
 			a.Was.Until = until.Unix()
 		}
 	}
-	if outcome.Opposite != nil {
-		a.Opposite = &listfile.Entry{Line: outcome.Opposite.Line}
+	if entry.Opposite != nil {
+		a.Opposite = &listfile.Entry{Line: entry.Opposite.Line}
 	}
 	return a
 }

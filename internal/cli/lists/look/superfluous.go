@@ -159,10 +159,10 @@ func (c *comparison) findIn(scan *listfiles.Scan, i, n int, path string) (*super
 		return nil, err
 	}
 	_, err = scan.File(setup.Opener(l.List), path, l.Options, func(e listfile.Entry) error {
-		single := superfluousEntry{EntryInfo: listfiles.NewEntryInfo(l.Name, path, e)}
+		superfluous := superfluousEntry{EntryInfo: listfiles.NewEntryInfo(l.Name, path, e)}
 		if (listfiles.Located{Entry: e}).Over() {
-			if single.Expired = c.expired; c.expired {
-				f.entries = append(f.entries, single)
+			if superfluous.Expired = c.expired; c.expired {
+				f.entries = append(f.entries, superfluous)
 			}
 			return nil
 		}
@@ -171,8 +171,8 @@ func (c *comparison) findIn(scan *listfiles.Scan, i, n int, path string) (*super
 		}
 		by, ok, err := c.finder.Remove(i, n, e)
 		if ok {
-			single.by = by
-			f.entries = append(f.entries, single)
+			superfluous.by = by
+			f.entries = append(f.entries, superfluous)
 		}
 		return err
 	}, nil)

@@ -258,8 +258,8 @@ func (t *listTest) finish(s *session.Session, top int) error {
 	for _, e := range t.entries {
 		r.Entries = append(r.Entries, *e)
 	}
-	for _, single := range t.senders {
-		r.Top = append(r.Top, *single)
+	for _, count := range t.senders {
+		r.Top = append(r.Top, *count)
 	}
 	slices.SortFunc(r.Entries, func(a, b topEntry) int {
 		return cmp.Or(cmp.Compare(b.Messages, a.Messages), cmp.Compare(a.Line, b.Line))

@@ -83,9 +83,9 @@ func listsDiff(s *session.Session, o listsDiffOptions, args []string) error {
 	var sides [2]*side
 	var err error
 	if len(args) == 1 {
-		var subject *listSides
-		if subject, err = newListSides(s, args[0], o.to == "", key); err == nil {
-			sides[0], sides[1], err = subject.choose(o.from, o.to)
+		var pair *listSides
+		if pair, err = newListSides(s, args[0], o.to == "", key); err == nil {
+			sides[0], sides[1], err = pair.choose(o.from, o.to)
 		}
 	} else {
 		sides, err = fileSides(s, o, args, key)

@@ -77,10 +77,10 @@ func (s *listSides) choose(from, to string) (old, side *side, err error) {
 
 // version returns a stored version of the list as a side.
 func (s *listSides) version(v store.VersionInfo) *side {
-	single := &side{name: "version " + v.ID}
-	single.read = func() (*segment.Segment, error) {
+	found := &side{name: "version " + v.ID}
+	found.read = func() (*segment.Segment, error) {
 		b := listfiles.NewBuilder(s, s.key)
-		b.Leave = s.leave(single)
+		b.Leave = s.leave(found)
 		defer b.Builder.Abort()
 		err := store.ExtractVersion(s.Config.State.Dir, s.list.Name, v.ID, func(path string, content io.Reader) error {
 			if _, err := b.Add(content, s.list.Options); err != nil {
@@ -94,7 +94,7 @@ func (s *listSides) version(v store.VersionInfo) *side {
 		}
 		return b.Finish()
 	}
-	return single
+	return found
 }
 
 // leave returns a function that reports whether the list leaves an entry out, and counts
@@ -116,11 +116,11 @@ func (s *listSides) leave(from *side) func(listfile.Entry) bool {
 
 // disk returns the list's files as a side.
 func (s *listSides) disk() *side {
-	single := &side{name: "what is on disk"}
-	single.read = func() (*segment.Segment, error) {
+	version := &side{name: "what is on disk"}
+	version.read = func() (*segment.Segment, error) {
 		scan := listfiles.NewScan(s, []*listfiles.List{s.list}, s.Stderr)
 		defer scan.Bar.Finish()
-		return listfiles.Segment(scan, s.list, s.key, s.leave(single))
+		return listfiles.Segment(scan, s.list, s.key, s.leave(version))
 	}
-	return single
+	return version
 }
