@@ -42,7 +42,7 @@ func TestSpreadOf(t *testing.T) {
 func TestReport(t *testing.T) {
 	runs := func(seconds ...float64) (m []measurement) {
 		for _, s := range seconds {
-			m = append(m, measurement{Seconds: s, CPU: s / 2})
+			m = append(m, measurement{Seconds: s, CPU: s / 2, System: s / 4})
 		}
 		return m
 	}
@@ -56,16 +56,16 @@ func TestReport(t *testing.T) {
 	r.Rows = append(r.Rows, r.Rows[0], r.Rows[0])
 	with := runs(2.2, 22, 2)
 	with[0].Late, with[1].Late, with[2].Late = 0.05, 0.3, 0.01
-	r.Features = &featureRow{r.Rows[0].Workload, map[string][]measurement{gateBare: runs(2, 20, 2), gateHistory: with, gateFleet: runs(2.1, 21, 2.1)}}
+	r.Features = featureRow{r.Rows[0].Workload, map[string][]measurement{gateBare: runs(2, 20, 2), gateHistory: with, gateFleet: runs(2.1, 21, 2.1)}}
 	each := func(postfixes, gates []float64) map[string][]float64 {
 		return map[string][]float64{postfix: postfixes, gateAuto: gates}
 	}
 	us := func(v ...float64) []float64 { return v }
 	r.Refusals = []refusalRow{{Manner: "kept", Refusals: 5000, Rates: each(us(1000, 100, 1000), us(3000, 300, 3000))}}
-	r.Flood = &floodRow{Clients: 50, Refusals: 5000,
+	r.Flood = floodRow{Clients: 50, Refusals: 5000,
 		Rates: each(us(2000, 200, 2000), us(5000, 500, 5000)), CPU: each(us(600, 6000, 600), us(200, 2000, 200)), Generator: each(us(.1, .1, .2), us(.2, .3, .3))}
 	shares := us(.3, .3, .4)
-	r.Latency = &latencyRow{HalfLoad: 6000, MessagesPerSecond: 4000, Messages: 5000,
+	r.Latency = latencyRow{HalfLoad: 6000, MessagesPerSecond: 4000, Messages: 5000,
 		P50: map[string][]float64{direct: us(50), haproxy: us(70), gateNone: us(90), gateXforward: us(91), gateAuto: us(92)},
 		P99: map[string][]float64{direct: us(200, 900, 200), haproxy: us(300, 1000, 300), gateNone: us(390, 1300, 390),
 			gateXforward: us(400, 1300, 400), gateAuto: us(600, 2000, 600)},
@@ -80,17 +80,18 @@ func TestReport(t *testing.T) {
 	}
 	text := written()
 	for _, want := range []string{
-		"5,000 × 4 KiB, 20 sessions, a connection each:\n",
-		"| direct            | 1.00 s (1.00–10.00)    |                    |                    |               |                    |\n",
-		"| HAProxy           | 2.00 s (2.00–20.00)    | 2.00 (2.00–2.00)   |                    | 200 µs        |                    |\n",
-		"| spamgate auto     | 3.00 s (3.00–30.00)    | 3.00 (3.00–3.00)   | 1.50 (1.50–1.50)   | 300 µs        | 1.50 (1.50–1.50)   |\n",
-		"| Postfix           | 12.00 s (12.00–120.00) | 12.00 (12.00–12.00) | 6.00 (6.00–6.00)   | 1200 µs       | 6.00 (6.00–6.00)   |\n",
+		"5,000 × 4 KiB, 20 sessions, a connection each, 3 rounds:\n",
+		"| direct            | 1.00 s (1.00–10.00)    |                    |                    |               |            |                    |\n",
+		"| HAProxy           | 2.00 s (2.00–20.00)    | 2.00 (2.00–2.00)   |                    | 200 µs        | 100 µs     |                    |\n",
+		"| spamgate auto     | 3.00 s (3.00–30.00)    | 3.00 (3.00–3.00)   | 1.50 (1.50–1.50)   | 300 µs        | 150 µs     | 1.50 (1.50–1.50)   |\n",
+		"| Postfix           | 12.00 s (12.00–120.00) | 12.00 (12.00–12.00) | 6.00 (6.00–6.00)   | 1200 µs       | 600 µs     | 6.00 (6.00–6.00)   |\n",
 		"| 5,000 × 4 KiB, 20 sessions, a connection each | 1.11 (1.11–1.11) | 1.11 (1.11–1.11) | 1.67 (1.67–1.67) | 1.67 (1.67–1.67) |\n",
 		"is committed, 0.05 s (0.01–0.30) after the last message; fleet",
 		"| spamgate bare | 2.00 s (2.00–20.00) |  | 200 µs |  |\n",
 		"| spamgate history | 2.20 s (2.00–22.00) | 1.10 (1.00–1.10) | 220 µs | 1.10 (1.00–1.10) |\n",
 		"| spamgate auto | 3000 (300–3000) | 3.00 (3.00–3.00) |\n",
 		"| spamgate auto | 5000 (500–5000) | 2.50 (2.50–2.50) | 200 µs | 30% |\n",
+		"waits for its reply, 3 rounds, 10 sessions",
 		"| spamgate none | 90 µs | 390 µs (390–1300) | 1.30 (1.30–1.30) | 30% |\n",
 		"a connection each: spamgate none | at most 0.90 × HAProxy | 0.90 × HAProxy | met |\n",
 		"| the same: spamgate xforward | at most 0.95 × HAProxy | 1.00 × HAProxy | missed |\n",
@@ -142,21 +143,21 @@ func TestSmallRun(t *testing.T) {
 	if len(r.Rows) != 3 {
 		t.Fatalf("%d rows", len(r.Rows))
 	}
-	if len(r.Refusals) != len(manners) || len(r.Refusals[0].Rates[gateAuto]) != 1 || r.Flood == nil || len(r.Flood.Rates[gateAuto]) != 1 {
+	if len(r.Refusals) != len(manners) || len(r.Refusals[0].Rates[gateAuto]) != 1 || len(r.Flood.Rates[gateAuto]) != 1 {
 		t.Errorf("refusals %v, flood %v", r.Refusals, r.Flood)
 	}
 	for _, g := range featureGates {
-		if r.Features == nil || len(r.Features.Runs[g.name]) != 1 || r.Features.Runs[g.name][0].CPU <= 0 {
+		if len(r.Features.Runs[g.name]) != 1 || r.Features.Runs[g.name][0].CPU <= 0 {
 			t.Errorf("no time for %s: %v", g.name, r.Features)
 		}
 	}
 	for _, name := range latencyTargets {
-		if r.Latency == nil || len(r.Latency.P99[name]) != 1 || r.Latency.Generator[name][0] <= 0 {
+		if len(r.Latency.P99[name]) != 1 || r.Latency.Generator[name][0] <= 0 {
 			t.Errorf("no latency of %s: %v", name, r.Latency)
 		}
 	}
 	for _, row := range r.Rows {
-		for _, name := range names {
+		for _, name := range names[:len(names)-1] { // without gateBefore
 			if len(row.Runs[name]) != 1 || row.Runs[name][0].Seconds <= 0 {
 				t.Errorf("%s: no time for %s: %v", row.Workload, name, row.Runs)
 			}
@@ -167,8 +168,29 @@ func TestSmallRun(t *testing.T) {
 	}
 }
 
+// TestRowFails has targets that do not listen. Each row says what failed, and the next is measured.
+func TestRowFails(t *testing.T) {
+	addrs, err := freeAddrs(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &servers{idle: map[string]idleness{}, targets: []target{{name: postfix, addr: addrs[0]}, {name: gateAuto, addr: addrs[0]}}}
+	r := report{Rows: make([]row, 3)}
+	var progress strings.Builder
+	err = s.measureRows(t.Context(), nil, options{rounds: 1, messages: 10, only: []string{"refusals", "flood"}}, &r, &progress)
+	for _, want := range []string{"bench/run --only refusals repeats", "bench/run --only flood repeats"} {
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(progress.String(), want) {
+			t.Errorf("error %v, progress %s, want %q", err, &progress, want)
+		}
+	}
+	var out strings.Builder
+	if err := r.writeText(&out); err != nil || strings.Contains(out.String(), "NaN") {
+		t.Errorf("%v\n%s", err, &out)
+	}
+}
+
 func TestBadOptions(t *testing.T) {
-	for _, args := range [][]string{{"--rounds", "0"}, {"--messages", "9"}, {"--what"}, {"more"}} {
+	for _, args := range [][]string{{"--rounds", "0"}, {"--messages", "9"}, {"--only", "keep"}, {"--what"}, {"more"}} {
 		var out, errs strings.Builder
 		if code := run(args, &out, &errs); code != 2 || errs.Len() == 0 {
 			t.Errorf("%v: exit code %d, %q", args, code, &errs)

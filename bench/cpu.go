@@ -14,11 +14,17 @@ import (
 type processTable struct {
 	children map[int][]int
 	ended    map[int]time.Duration // CPU time of the children that a process has waited for
+	system   map[int]time.Duration // of a process and these children, in the kernel
 }
+
+// usage is CPU time, and what of it was spent in the kernel.
+type usage struct{ all, system time.Duration }
+
+func (u usage) since(before usage) usage { return usage{u.all - before.all, u.system - before.system} }
 
 // readProcesses reads /proc; without it the table is empty.
 func readProcesses() processTable {
-	t := processTable{map[int][]int{}, map[int]time.Duration{}}
+	t := processTable{map[int][]int{}, map[int]time.Duration{}, map[int]time.Duration{}}
 	entries, _ := os.ReadDir("/proc")
 	for _, e := range entries {
 		pid, err := strconv.Atoi(e.Name())
@@ -29,42 +35,51 @@ func readProcesses() processTable {
 		if err != nil {
 			continue // it has ended
 		}
-		if parent, ended, ok := parseStat(string(stat)); ok {
-			t.children[parent] = append(t.children[parent], pid)
-			t.ended[pid] = ended
+		if s, ok := parseStat(string(stat)); ok {
+			t.children[s.parent] = append(t.children[s.parent], pid)
+			t.ended[pid], t.system[pid] = s.ended, s.system
 		}
 	}
 	return t
 }
 
-// parseStat returns the parent of a process, and the CPU time of its children that
-// have ended (proc(5): ppid, cutime, cstime).
-func parseStat(stat string) (parent int, ended time.Duration, ok bool) {
+// processStat is the parent of a process, the CPU time of its children that have
+// ended, and what was spent in the kernel by them and the process.
+type processStat struct {
+	parent        int
+	ended, system time.Duration
+}
+
+// parseStat parses /proc/PID/stat (proc(5): ppid, stime, cutime, cstime).
+func parseStat(stat string) (s processStat, ok bool) {
 	end := strings.LastIndexByte(stat, ')') // of the name, which may contain anything
 	if end < 0 {
-		return 0, 0, false
+		return s, false
 	}
 	fields := strings.Fields(stat[end+1:])
 	if len(fields) < 15 {
-		return 0, 0, false
+		return s, false
 	}
-	var numbers [3]int
-	for i, field := range []int{1, 13, 14} {
+	var numbers [4]int
+	for i, field := range []int{1, 12, 13, 14} {
 		n, err := strconv.Atoi(fields[field])
 		if err != nil {
-			return 0, 0, false
+			return s, false
 		}
 		numbers[i] = n
 	}
-	return numbers[0], time.Duration(numbers[1]+numbers[2]) * (time.Second / 100), true
+	const tick = time.Second / 100
+	return processStat{numbers[0], time.Duration(numbers[2]+numbers[3]) * tick, time.Duration(numbers[1]+numbers[3]) * tick}, true
 }
 
-// cpu returns the CPU time, user and system, of a process and all its descendants,
-// including those that have ended.
-func (t processTable) cpu(pid int) time.Duration {
-	sum := clockOf(pid) + t.ended[pid]
+// cpu returns the CPU time of a process and all its descendants, including those
+// that have ended.
+func (t processTable) cpu(pid int) usage {
+	sum := usage{clockOf(pid) + t.ended[pid], t.system[pid]}
 	for _, child := range t.children[pid] {
-		sum += t.cpu(child)
+		used := t.cpu(child)
+		sum.all += used.all
+		sum.system += used.system
 	}
 	return sum
 }

@@ -67,21 +67,15 @@ func (s *servers) startFeatureGates(start func(t target, more string) error, add
 }
 
 // benchmarkFeatures sends the workload through featureGates.
-func (s *servers) benchmarkFeatures(ctx context.Context, t tools, o options, load workload, w io.Writer) (*featureRow, error) {
-	r := featureRow{load, map[string][]measurement{}}
+func (s *servers) benchmarkFeatures(ctx context.Context, t tools, o options, r *featureRow, w io.Writer) error {
 	var names []string
 	for _, g := range featureGates {
 		names = append(names, g.name)
 	}
 	if err := s.target(gateFleet).joined(ctx); err != nil {
-		return nil, err
-	}
-	err := s.inTurns(w, o.rounds, load.String()+", history and fleet", names, func(to target) error {
-		m, err := s.measure(ctx, t, to, load)
-		r.Runs[to.name] = append(r.Runs[to.name], m)
 		return err
-	})
-	return &r, err
+	}
+	return s.measureMail(ctx, t, o.rounds, names, row(*r), w)
 }
 
 // joined waits until a gate shares its list.

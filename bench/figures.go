@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"slices"
 )
 
@@ -18,7 +19,7 @@ func (f figures) median(target string) float64 { return spreadOf(f[target]).medi
 // equally fast in all of them.
 func (f figures) ratio(target, base string) spread {
 	var ratios []float64
-	for i, number := range f[target] {
+	for i, number := range f[target][:min(len(f[target]), len(f[base]))] {
 		ratios = append(ratios, number/f[base][i])
 	}
 	return spreadOf(ratios)
@@ -27,7 +28,11 @@ func (f figures) ratio(target, base string) spread {
 // spread is the median of some numbers, and their range.
 type spread struct{ median, least, most float64 }
 
+// spreadOf returns NaN for no numbers.
 func spreadOf(numbers []float64) spread {
+	if len(numbers) == 0 {
+		return spread{math.NaN(), math.NaN(), math.NaN()}
+	}
 	s := slices.Sorted(slices.Values(numbers))
 	n := len(s)
 	return spread{(s[(n-1)/2] + s[n/2]) / 2, s[0], s[n-1]}

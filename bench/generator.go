@@ -32,8 +32,8 @@ type outcome struct {
 	Waits   [2]float64 // of a timedOrder: how long a command waited, p50 and p99 in µs
 
 	// Added by the parent process.
-	share float64       // of the machine, all cores together, that the generator itself used
-	cpu   time.Duration // used by the server
+	share float64 // of the machine, all cores together, that the generator itself used
+	cpu   usage   // of the server
 }
 
 // generatorShare is the part of the machine that a generator may use while it

@@ -35,21 +35,21 @@ func (i idleness) share() float64 { return i.CPU / max(i.Seconds, 1e-9) }
 // alone runs f, during which only one of the contenders has work, and returns the
 // CPU time that this one used. It is an error if another worked too: then the
 // measured one did not have the machine to itself.
-func (s *servers) alone(ctx context.Context, working target, f func() error) (cpu time.Duration, err error) {
+func (s *servers) alone(ctx context.Context, working target, f func() error) (cpu usage, err error) {
 	if err := s.waitQuiet(ctx); err != nil {
-		return 0, err
+		return usage{}, err
 	}
 	before, start := s.cpu(), time.Now()
 	if err := f(); err != nil {
-		return 0, err
+		return usage{}, err
 	}
 	took, after := time.Since(start), s.cpu()
 	for _, t := range s.targets {
-		used := after[t.name] - before[t.name]
 		if t.name == working.name {
-			cpu = used
+			cpu = after[t.name].since(before[t.name])
 			continue
 		}
+		used := after[t.name].all - before[t.name].all
 		i := s.idle[t.name]
 		s.idle[t.name] = idleness{i.Seconds + took.Seconds(), i.CPU + used.Seconds()}
 		if used > max(idleFloor, time.Duration(idleShare*float64(took))) {
@@ -77,7 +77,7 @@ func (s *servers) waitQuiet(ctx context.Context) error {
 		took, after := time.Since(start), s.cpu()
 		busy, most := target{}, time.Duration(idleShare*float64(took))
 		for _, t := range s.targets {
-			if used := after[t.name] - before[t.name]; used > most {
+			if used := after[t.name].all - before[t.name].all; used > most {
 				busy, most = t, used
 			}
 			if !s.hasMeasured(t) {
@@ -94,9 +94,9 @@ func (s *servers) waitQuiet(ctx context.Context) error {
 }
 
 // cpu returns the CPU time of each contender so far.
-func (s *servers) cpu() map[string]time.Duration {
+func (s *servers) cpu() map[string]usage {
 	table := readProcesses()
-	used := map[string]time.Duration{}
+	used := map[string]usage{}
 	for _, t := range s.targets {
 		if t.server != nil {
 			used[t.name] = table.cpu(t.server.cmd.Process.Pid)

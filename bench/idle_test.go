@@ -53,7 +53,7 @@ func TestAlone(t *testing.T) {
 		to.server.cmd.Process.Signal(syscall.SIGSTOP)
 	}
 	cpu, err := s.alone(context.Background(), measured, func() error { measured.works(t); return nil })
-	if err != nil || cpu < 100*time.Millisecond {
+	if err != nil || cpu.all < 100*time.Millisecond {
 		t.Errorf("%v of processor time, error %v", cpu, err)
 	}
 	if i := s.idle["other"]; i.Seconds <= 0 || i.CPU > idleFloor.Seconds() {
@@ -97,7 +97,7 @@ func TestChildrenCount(t *testing.T) {
 	if table.ended[pid] < 20*time.Millisecond {
 		t.Errorf("the child that has ended: %v", table.ended[pid])
 	}
-	if got, least := table.cpu(pid), table.ended[pid]+20*time.Millisecond; got < least {
+	if got, least := table.cpu(pid).all, table.ended[pid]+20*time.Millisecond; got < least {
 		t.Errorf("%v of processor time in all, at least %v wanted", got, least)
 	}
 }
@@ -105,13 +105,13 @@ func TestChildrenCount(t *testing.T) {
 func TestParseStat(t *testing.T) {
 	const rest = " S 7 1 1 0 -1 4194560 100 200 0 0 5 6 70 8 20 0 1 0 100 1000 10"
 	for _, name := range []string{"(sh)", "(a b)", "(a) R 9 (b)"} {
-		parent, ended, ok := parseStat("42 " + name + rest)
-		if parent != 7 || ended != 780*time.Millisecond || !ok {
-			t.Errorf("%s: parent %d, ended %v, %t", name, parent, ended, ok)
+		s, ok := parseStat("42 " + name + rest)
+		if want := (processStat{7, 780 * time.Millisecond, 140 * time.Millisecond}); s != want || !ok {
+			t.Errorf("%s: %v, %t, want %v", name, s, ok, want)
 		}
 	}
 	for _, stat := range []string{"", "42 (sh", "42 (sh) S 7", "42 (sh) S x 1 1 0 -1 4194560 100 200 0 0 5 6 70 8 20"} {
-		if _, _, ok := parseStat(stat); ok {
+		if _, ok := parseStat(stat); ok {
 			t.Errorf("%q is taken", stat)
 		}
 	}

@@ -13,7 +13,7 @@ import (
 )
 
 // latencyTargets are the targets whose latency is measured.
-var latencyTargets = []string{direct, haproxy, gateNone, gateXforward, gateAuto}
+var latencyTargets = []string{direct, haproxy, gateNone, gateXforward, gateAuto, gateBefore}
 
 // latencySessions is how many clients send at once.
 const latencySessions = 10
@@ -33,21 +33,22 @@ const latencySeconds = 3
 
 // benchmarkLatency sends to each target at the same rate: half of the slowest
 // gate's, most, or less if the generator would use too much of the machine.
-func (s *servers) benchmarkLatency(ctx context.Context, o options, most float64, w io.Writer) (*latencyRow, error) {
+func (s *servers) benchmarkLatency(ctx context.Context, o options, most float64, r *latencyRow, w io.Writer) error {
 	rate, err := s.latencyRate(ctx, o.messages, most/2, w)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	r := &latencyRow{HalfLoad: most / 2, MessagesPerSecond: rate, Messages: latencyMessages(o.messages, rate),
+	*r = latencyRow{HalfLoad: most / 2, MessagesPerSecond: rate, Messages: latencyMessages(o.messages, rate),
 		P50: figures{}, P99: figures{}, Generator: figures{}}
-	err = s.inTurns(w, o.rounds, fmt.Sprintf("latency at %.0f messages a second", rate), latencyTargets, func(to target) error {
+	return s.inTurns(w, o.rounds, fmt.Sprintf("latency at %.0f messages a second", rate), latencyTargets, func(to target) error {
 		result, err := s.generate(ctx, to, order{Timed: &timedOrder{r.Messages, rate}})
-		r.P50.add(to.name, result.Waits[0])
-		r.P99.add(to.name, result.Waits[1])
-		r.Generator.add(to.name, result.share)
+		if err == nil {
+			r.P50.add(to.name, result.Waits[0])
+			r.P99.add(to.name, result.Waits[1])
+			r.Generator.add(to.name, result.share)
+		}
 		return err
 	})
-	return r, err
 }
 
 // latencyMessages returns how many messages, at most n, a run at a rate sends.

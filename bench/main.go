@@ -19,6 +19,8 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
+	"strings"
 	"syscall"
 )
 
@@ -35,10 +37,12 @@ type options struct {
 	messages int // of 4 KiB; a tenth of it of 1 MiB
 	reuse    bool
 	json     bool
-	svg      string // the file for a picture, "" for none
+	svg      string   // the file for a picture, "" for none
+	before   string   // a gate to compare with, "" for none
+	only     []string // the rows that are measured
 }
 
-// run executes the command line and returns the exit code: 0 if it measured, 2 if
+// run executes the command line and returns the exit code: 0 if it measured all, 2 if
 // not. The figures do not affect it: people judge them.
 func run(args []string, stdout, stderr io.Writer) int {
 	if len(args) == 3 && args[0] == plainCommand {
@@ -68,8 +72,8 @@ func run(args []string, stdout, stderr io.Writer) int {
 	if ctx.Err() != nil {
 		err = errors.New("interrupted")
 	}
-	if err == nil {
-		err = write(stdout, r, o.json)
+	if r != nil && len(r.Rows) > 0 { // what was measured is told, even if a row failed
+		err = errors.Join(err, write(stdout, r, o.json))
 	}
 	if err == nil && o.svg != "" {
 		err = r.writePicture(o.svg)
@@ -89,11 +93,22 @@ func parseOptions(args []string, stderr io.Writer) (options, error) {
 	flags.IntVar(&o.messages, "messages", 5000, "messages of 4 KiB in a run, 10 or more; of 1 MiB a tenth of it")
 	flags.BoolVar(&o.reuse, "reuse", true, "let the gates keep their connections to the sink, as they do by default")
 	flags.StringVar(&o.svg, "svg", "", "draw the times into this SVG file, too")
+	flags.StringVar(&o.before, "before", "", "measure this program of an older gate, too")
+	only := flags.String("only", "", "measure these rows alone, divided by commas: "+strings.Join(rowNames, ", "))
 	flags.BoolVar(&o.json, "json", false, "print JSON with every single time instead of tables")
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}
+	o.only = rowNames
+	if *only != "" {
+		o.only = strings.Split(*only, ",")
+	}
 	var err error
+	for _, name := range o.only {
+		if !slices.Contains(rowNames, name) {
+			err = fmt.Errorf("--only has no row %q; they are %s", name, strings.Join(rowNames, ", "))
+		}
+	}
 	switch {
 	case flags.NArg() > 0:
 		err = fmt.Errorf("unexpected argument %q", flags.Arg(0))

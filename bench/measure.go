@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -34,9 +35,14 @@ type measurement struct {
 	Seconds float64 `json:"seconds"`        // from the start of smtp-source to its end, and until a history has the last row
 	Late    float64 `json:"late,omitempty"` // of it after the end of smtp-source
 	CPU     float64 `json:"cpu_seconds"`    // of the server between, until it has logged the last message; 0 if there is none
+	System  float64 `json:"system_seconds"` // of it in the kernel, to 0.01 s
 }
 
-// benchmark measures everything. It writes its progress to w.
+// rowNames are the parts of the report, as --only names them, in the order in which they are measured.
+var rowNames = []string{"each", "kept", "large", "history", "refusals", "flood", "latency"}
+
+// benchmark measures what the options ask for. It writes its progress to w. A row that fails does not
+// end the run: the report has its rounds until then, and the error names it.
 func benchmark(ctx context.Context, o options, w io.Writer) (*report, error) {
 	t, err := findTools()
 	if err != nil {
@@ -50,7 +56,7 @@ func benchmark(ctx context.Context, o options, w io.Writer) (*report, error) {
 	}
 	defer os.RemoveAll(dir)
 	fmt.Fprintln(w, "building the gate, starting the servers")
-	s, err := startServers(ctx, t, root, dir, o.reuse)
+	s, err := startServers(ctx, t, root, dir, o)
 	defer s.stop()
 	if err != nil {
 		return nil, err
@@ -61,41 +67,71 @@ func benchmark(ctx context.Context, o options, w io.Writer) (*report, error) {
 		}
 	}
 	for _, load := range workloads(o.messages) {
-		row := row{Workload: load, Runs: map[string][]measurement{}}
-		err := s.inTurns(w, o.rounds, load.String(), names, func(to target) error {
-			m, err := s.measure(ctx, t, to, load)
-			row.Runs[to.name] = append(row.Runs[to.name], m)
-			return err
-		})
-		if err != nil {
-			return nil, err
-		}
-		r.Rows = append(r.Rows, row)
+		r.Rows = append(r.Rows, row{load, map[string][]measurement{}})
 	}
-	if r.Features, err = s.benchmarkFeatures(ctx, t, o, workloads(o.messages)[0], w); err != nil {
-		return nil, err
-	}
-	if r.Refusals, err = s.benchmarkRefusals(ctx, o, w); err != nil {
-		return nil, err
-	}
-	if r.Flood, err = s.benchmarkFlood(ctx, o, w); err != nil {
-		return nil, err
-	}
-	if r.Latency, err = s.benchmarkLatency(ctx, o, r.slowestGate(), w); err != nil {
-		return nil, err
-	}
+	r.Features = featureRow{r.Rows[0].Workload, map[string][]measurement{}}
+	err = s.measureRows(ctx, t, o, r, w)
 	r.Idle = s.idle
 	for _, t := range s.targets {
 		if t.gate {
 			r.GateMemory = max(r.GateMemory, t.server.peakMemory())
 		}
 	}
-	return r, nil
+	return r, err
+}
+
+// measureRows measures the rows that the options name, into r.
+func (s *servers) measureRows(ctx context.Context, t tools, o options, r *report, w io.Writer) error {
+	var failures []error
+	for _, name := range rowNames {
+		if !slices.Contains(o.only, name) {
+			continue
+		}
+		if err := s.measureRow(ctx, t, o, name, r, w); err != nil {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			failures = append(failures, fmt.Errorf("%w; bench/run --only %s repeats this row", err, name))
+			fmt.Fprintln(w, failures[len(failures)-1])
+		}
+	}
+	return errors.Join(failures...)
+}
+
+func (s *servers) measureRow(ctx context.Context, t tools, o options, name string, r *report, w io.Writer) error {
+	switch name {
+	case "history":
+		return s.benchmarkFeatures(ctx, t, o, &r.Features, w)
+	case "refusals":
+		return s.benchmarkRefusals(ctx, o, r, w)
+	case "flood":
+		return s.benchmarkFlood(ctx, o, &r.Flood, w)
+	case "latency":
+		if kept := r.Rows[1]; len(kept.Runs) == 0 { // it tells what half load is
+			if err := s.measureMail(ctx, t, 1, names, kept, w); err != nil {
+				return err
+			}
+		}
+		return s.benchmarkLatency(ctx, o, r.slowestGate(), &r.Latency, w)
+	}
+	return s.measureMail(ctx, t, o.rounds, names, r.Rows[slices.Index(rowNames, name)], w)
+}
+
+// measureMail sends the workload of a row through targets.
+func (s *servers) measureMail(ctx context.Context, t tools, rounds int, names []string, r row, w io.Writer) error {
+	return s.inTurns(w, rounds, r.Workload.String(), names, func(to target) error {
+		m, err := s.measure(ctx, t, to, r.Workload)
+		if err == nil {
+			r.Runs[to.name] = append(r.Runs[to.name], m)
+		}
+		return err
+	})
 }
 
 // inTurns measures each of the targets in each round. Whatever else slows the
 // machine for a while then slows all alike: they take turns, also in coming first.
 func (s *servers) inTurns(w io.Writer, rounds int, what string, names []string, measure func(to target) error) error {
+	names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return s.target(name).name == "" })
 	for round := range rounds {
 		fmt.Fprintf(w, "%s: round %d of %d\n", what, round+1, rounds)
 		for i := range names {
@@ -108,9 +144,12 @@ func (s *servers) inTurns(w io.Writer, rounds int, what string, names []string, 
 	return nil
 }
 
-// target returns the target of a name.
+// target returns the target of a name, and one without a name if there is none.
 func (s *servers) target(name string) target {
-	return s.targets[slices.IndexFunc(s.targets, func(t target) bool { return t.name == name })]
+	if i := slices.IndexFunc(s.targets, func(t target) bool { return t.name == name }); i >= 0 {
+		return s.targets[i]
+	}
+	return target{}
 }
 
 // runLimit is how long one run may take.
@@ -148,7 +187,7 @@ func (s *servers) measure(ctx context.Context, t tools, to target, load workload
 		}
 		return s.arrived(ctx, to, before, load.Messages)
 	})
-	m.CPU = cpu.Seconds()
+	m.CPU, m.System = cpu.all.Seconds(), cpu.system.Seconds()
 	return m, err
 }
 

@@ -16,7 +16,7 @@ const refusalsPerConnection = 50
 
 // refusers are the targets that have the list. What a gate tells the sink about a
 // client does not matter for a refusal, so one gate stands for the three.
-var refusers = []string{postfix, gateAuto}
+var refusers = []string{postfix, gateAuto, gateBefore}
 
 // manners are the ways in which one client asks for refusals.
 var manners = []struct {
@@ -36,21 +36,22 @@ type refusalRow struct {
 }
 
 // benchmarkRefusals lets one client ask for refusals alone.
-func (s *servers) benchmarkRefusals(ctx context.Context, o options, w io.Writer) ([]refusalRow, error) {
-	var rows []refusalRow
+func (s *servers) benchmarkRefusals(ctx context.Context, o options, r *report, w io.Writer) error {
 	for _, how := range manners {
 		row := refusalRow{Manner: how.name, Refusals: o.messages, Rates: figures{}}
+		r.Refusals = append(r.Refusals, row)
 		err := s.inTurns(w, o.rounds, "refusals, one client, "+how.name, refusers, func(to target) error {
 			result, err := s.generate(ctx, to, order{Refusals: &refusalOrder{o.messages, how.keep, how.pipelined}})
-			row.Rates.add(to.name, float64(o.messages)/result.Seconds)
+			if err == nil {
+				row.Rates.add(to.name, float64(o.messages)/result.Seconds)
+			}
 			return err
 		})
 		if err != nil {
-			return nil, err
+			return err
 		}
-		rows = append(rows, row)
 	}
-	return rows, nil
+	return nil
 }
 
 // floodClients is how many clients connect at once: as many as the gate allows an
@@ -68,24 +69,27 @@ type floodRow struct {
 }
 
 // benchmarkFlood lets many clients at once ask for a refusal each.
-func (s *servers) benchmarkFlood(ctx context.Context, o options, w io.Writer) (*floodRow, error) {
-	r := &floodRow{Clients: min(floodClients, o.messages), Refusals: o.messages, Rates: figures{}, CPU: figures{}, Generator: figures{}}
+func (s *servers) benchmarkFlood(ctx context.Context, o options, r *floodRow, w io.Writer) error {
+	*r = floodRow{Clients: min(floodClients, o.messages), Refusals: o.messages, Rates: figures{}, CPU: figures{}, Generator: figures{}}
 	flood := func(to target, refusals int) (outcome, error) {
 		return s.generate(ctx, to, order{Flood: &floodOrder{r.Clients, refusals}})
 	}
 	for _, name := range refusers { // a short flood that does not count: Postfix starts its processes
-		if _, err := flood(s.target(name), 2*r.Clients); err != nil {
-			return nil, err
+		if to := s.target(name); to.name != "" {
+			if _, err := flood(to, 2*r.Clients); err != nil {
+				return err
+			}
 		}
 	}
-	err := s.inTurns(w, o.rounds, "a flood of refusals", refusers, func(to target) error {
+	return s.inTurns(w, o.rounds, "a flood of refusals", refusers, func(to target) error {
 		result, err := flood(to, r.Refusals)
-		r.Rates.add(to.name, float64(r.Refusals)/result.Seconds)
-		r.CPU.add(to.name, result.cpu.Seconds()*1e6/float64(r.Refusals))
-		r.Generator.add(to.name, result.share)
+		if err == nil {
+			r.Rates.add(to.name, float64(r.Refusals)/result.Seconds)
+			r.CPU.add(to.name, result.cpu.all.Seconds()*1e6/float64(r.Refusals))
+			r.Generator.add(to.name, result.share)
+		}
 		return err
 	})
-	return r, err
 }
 
 // refusalOrder is one client that is refused so many times.

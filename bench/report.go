@@ -14,11 +14,11 @@ import (
 type report struct {
 	Machine    machine             `json:"machine"`
 	Reuse      bool                `json:"gate_reuses_connections"`
-	Rows       []row               `json:"rows"`
-	Features   *featureRow         `json:"features"`
+	Rows       []row               `json:"rows"` // as the first of rowNames; without runs if not measured
+	Features   featureRow          `json:"features"`
 	Refusals   []refusalRow        `json:"refusals"`
-	Flood      *floodRow           `json:"flood"`
-	Latency    *latencyRow         `json:"latency"`
+	Flood      floodRow            `json:"flood"`
+	Latency    latencyRow          `json:"latency"`
 	Idle       map[string]idleness `json:"idle"`
 	GateMemory int64               `json:"gate_peak_resident_bytes"` // of the largest gate
 }
@@ -51,6 +51,17 @@ func (r row) cpu() figures {
 	return f
 }
 
+// system returns the CPU times a message in the kernel, in microseconds.
+func (r row) system() figures {
+	f := figures{}
+	for target, runs := range r.Runs {
+		for _, m := range runs {
+			f.add(target, m.System/float64(r.Workload.Messages)*1e6)
+		}
+	}
+	return f
+}
+
 // slowestGate returns how many messages a second the slowest gate passed on over
 // kept connections.
 func (r *report) slowestGate() float64 {
@@ -68,8 +79,7 @@ func (r *report) writeText(w io.Writer) error {
 	m := r.Machine
 	fmt.Fprintf(&b, "%s, %d cores, %s, load before %s; %s, Postfix %s, HAProxy %s; spamgate at %s.\n",
 		m.CPU, m.Cores, m.Kernel, m.Load, m.Go, m.Postfix, m.HAProxy, m.Checkout)
-	rounds := len(r.Rows[0].Runs[direct])
-	fmt.Fprintf(&b, "Medians of %d rounds, least and most in brackets; ratios are taken within a round.\n", rounds)
+	fmt.Fprintln(&b, "Medians of the rounds, least and most in brackets; ratios are taken within a round.")
 	if !r.Reuse {
 		fmt.Fprintln(&b, "The gates make a connection to the sink for each message.")
 	}
@@ -77,15 +87,18 @@ func (r *report) writeText(w io.Writer) error {
 		row.writeText(&b)
 	}
 	r.writeIdentities(&b)
+	r.writeBefore(&b)
 	r.Features.writeText(&b)
 	for _, row := range r.Refusals {
 		row.writeText(&b)
 	}
 	r.Flood.writeText(&b)
 	r.Latency.writeText(&b)
-	fmt.Fprint(&b, "\nThe targets:\n\n| what | target | measured | |\n|---|---|---|---|\n")
-	for _, g := range r.targets() {
-		fmt.Fprintln(&b, g)
+	if goals := r.targets(); len(goals) > 0 {
+		fmt.Fprint(&b, "\nThe targets:\n\n| what | target | measured | |\n|---|---|---|---|\n")
+		for _, g := range goals {
+			fmt.Fprintln(&b, g)
+		}
 	}
 	name, share := r.busiest()
 	fmt.Fprintf(&b, "\nWhile others were measured, a contender used at most %.2f%% of a core (%s).\n", 100*share, name)
@@ -107,43 +120,85 @@ func (r *report) busiest() (name string, share float64) {
 	return name, share
 }
 
+// measured returns those of names that have runs.
+func measured[R any](runs map[string][]R) []string {
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return len(runs[name]) == 0 })
+}
+
+// rounds returns how many rounds were measured wholly or in part, in words.
+func rounds[R any](runs map[string][]R) string {
+	most := 0
+	for _, numbers := range runs {
+		most = max(most, len(numbers))
+	}
+	return text.Count(most, "round", "rounds")
+}
+
 func (r row) writeText(w io.Writer) {
-	const line = "| %-17s | %-22s | %-18s | %-18s | %-13s | %-18s |\n"
-	fmt.Fprintf(w, "\n%s:\n\n", r.Workload)
-	fmt.Fprintf(w, line, "through", "time", "× direct", "× HAProxy", "CPU a message", "CPU × HAProxy")
-	fmt.Fprintln(w, "|---|---|---|---|---|---|")
-	times, cpu := r.times(), r.cpu()
-	for _, name := range names {
-		var ratioDirect, ratioHAProxy, median, ratioCPU string
+	if len(r.Runs) == 0 {
+		return
+	}
+	const line = "| %-17s | %-22s | %-18s | %-18s | %-13s | %-10s | %-18s |\n"
+	fmt.Fprintf(w, "\n%s, %s:\n\n", r.Workload, rounds(r.Runs))
+	fmt.Fprintf(w, line, "through", "time", "× direct", "× HAProxy", "CPU a message", "in kernel", "CPU × HAProxy")
+	fmt.Fprintln(w, "|---|---|---|---|---|---|---|")
+	times, cpu, system := r.times(), r.cpu(), r.system()
+	for _, name := range measured(r.Runs) {
+		var ratioDirect, ratioHAProxy, median, kernel, ratioCPU string
 		if name != direct {
 			ratioDirect = times.ratio(name, direct).String()
 			median = fmt.Sprintf("%.0f µs", cpu.median(name))
+			kernel = fmt.Sprintf("%.0f µs", system.median(name))
 		}
 		if name != direct && name != haproxy {
 			ratioHAProxy = times.ratio(name, haproxy).String()
 			ratioCPU = cpu.ratio(name, haproxy).String()
 		}
-		fmt.Fprintf(w, line, name, spreadOf(times[name]).format("%.2f s (%.2f–%.2f)"), ratioDirect, ratioHAProxy, median, ratioCPU)
+		fmt.Fprintf(w, line, name, spreadOf(times[name]).format("%.2f s (%.2f–%.2f)"), ratioDirect, ratioHAProxy, median, kernel, ratioCPU)
 	}
+}
+
+// rowsOf returns the rows of mail that a target has runs of.
+func (r *report) rowsOf(name string) []row {
+	return slices.DeleteFunc(slices.Clone(r.Rows), func(r row) bool { return len(r.Runs[name]) == 0 })
 }
 
 // writeIdentities writes the cost of telling the sink who its client is.
 func (r *report) writeIdentities(w io.Writer) {
+	rows := r.rowsOf(gateAuto)
+	if len(rows) == 0 {
+		return
+	}
 	fmt.Fprintf(w, "\nWhat it costs to tell the sink who the client is, × %s:\n\n"+
 		"| workload | xforward, time | xforward, CPU | auto, time | auto, CPU |\n|---|---|---|---|---|\n", gateNone)
-	for _, row := range r.Rows {
+	for _, row := range rows {
 		times, cpu := row.times(), row.cpu()
 		fmt.Fprintf(w, "| %s | %s | %s | %s | %s |\n", row.Workload, times.ratio(gateXforward, gateNone), cpu.ratio(gateXforward, gateNone),
 			times.ratio(gateAuto, gateNone), cpu.ratio(gateAuto, gateNone))
 	}
 }
 
+// writeBefore compares the gate with an older one.
+func (r *report) writeBefore(w io.Writer) {
+	rows := r.rowsOf(gateBefore)
+	if len(rows) == 0 {
+		return
+	}
+	fmt.Fprintf(w, "\n%s, × the gate of --before:\n\n| workload | time | CPU |\n|---|---|---|\n", gateNone)
+	for _, row := range rows {
+		fmt.Fprintf(w, "| %s | %s | %s |\n", row.Workload, row.times().ratio(gateNone, gateBefore), row.cpu().ratio(gateNone, gateBefore))
+	}
+}
+
 // writeText writes what the history with the console, and a fleet cost.
-func (r *featureRow) writeText(w io.Writer) {
-	fmt.Fprintf(w, "\n%s; history: a row for each message in it, and the console, until the last row is committed, %s after the last message; fleet: a member, with the fleet's server:\n\n"+
-		"| through | time | × %s | CPU a message | CPU × %[3]s |\n|---|---|---|---|---|\n",
-		r.Workload, spreadOf(r.late()).format("%.2f s (%.2f–%.2f)"), gateBare)
-	times, cpu := row(*r).times(), row(*r).cpu()
+func (r featureRow) writeText(w io.Writer) {
+	if len(r.Runs) == 0 {
+		return
+	}
+	fmt.Fprintf(w, "\n%s, %s; history: a row for each message in it, and the console, until the last row is committed, %s after the last message; fleet: a member, with the fleet's server:\n\n"+
+		"| through | time | × %s | CPU a message | CPU × %[4]s |\n|---|---|---|---|---|\n",
+		r.Workload, rounds(r.Runs), spreadOf(r.late()).format("%.2f s (%.2f–%.2f)"), gateBare)
+	times, cpu := row(r).times(), row(r).cpu()
 	for _, g := range featureGates {
 		var ratio, ratioCPU string
 		if g.name != gateBare {
@@ -154,9 +209,9 @@ func (r *featureRow) writeText(w io.Writer) {
 }
 
 func (r refusalRow) writeText(w io.Writer) {
-	fmt.Fprintf(w, "\nListed senders refused, one client that waits for each reply, %s in a run, %s (how fast a process is woken):\n\n"+
-		"| by | a second | × Postfix |\n|---|---|---|\n", text.Number(r.Refusals), r.Manner)
-	for _, name := range refusers {
+	fmt.Fprintf(w, "\nListed senders refused, one client that waits for each reply, %s in a run, %s, %s (how fast a process is woken):\n\n"+
+		"| by | a second | × Postfix |\n|---|---|---|\n", text.Number(r.Refusals), r.Manner, rounds(r.Rates))
+	for _, name := range measured(r.Rates) {
 		fmt.Fprintf(w, "| %s | %s |\n", name, rateCells(r.Rates, name))
 	}
 }
@@ -171,19 +226,25 @@ func rateCells(rates figures, name string) string {
 	return spreadOf(rates[name]).format("%.0f (%.0f–%.0f)") + " | " + ratio
 }
 
-func (r *floodRow) writeText(w io.Writer) {
-	fmt.Fprintf(w, "\nA flood of listed senders, %d clients at once, a connection each, %s in a run:\n\n"+
-		"| by | refused a second | × Postfix | CPU a refusal | generator's share of the machine |\n|---|---|---|---|---|\n", r.Clients, text.Number(r.Refusals))
-	for _, name := range refusers {
+func (r floodRow) writeText(w io.Writer) {
+	if len(r.Rates) == 0 {
+		return
+	}
+	fmt.Fprintf(w, "\nA flood of listed senders, %d clients at once, a connection each, %s in a run, %s:\n\n"+
+		"| by | refused a second | × Postfix | CPU a refusal | generator's share of the machine |\n|---|---|---|---|---|\n", r.Clients, text.Number(r.Refusals), rounds(r.Rates))
+	for _, name := range measured(r.Rates) {
 		fmt.Fprintf(w, "| %s | %s | %.0f µs | %.0f%% |\n", name, rateCells(r.Rates, name), r.CPU.median(name), 100*r.Generator.median(name))
 	}
 }
 
-func (r *latencyRow) writeText(w io.Writer) {
-	fmt.Fprintf(w, "\nHow long a command waits for its reply, %d sessions, %.0f messages of 4 KiB a second (half of what the slowest gate reaches is %.0f):\n\n"+
-		"| through | p50 | p99 | p99 × HAProxy | generator's share of the machine |\n|---|---|---|---|---|\n", latencySessions, r.MessagesPerSecond, r.HalfLoad)
+func (r latencyRow) writeText(w io.Writer) {
+	if len(r.P99) == 0 {
+		return
+	}
+	fmt.Fprintf(w, "\nHow long a command waits for its reply, %s, %d sessions, %.0f messages of 4 KiB a second (half of what the slowest gate reaches is %.0f):\n\n"+
+		"| through | p50 | p99 | p99 × HAProxy | generator's share of the machine |\n|---|---|---|---|---|\n", rounds(r.P99), latencySessions, r.MessagesPerSecond, r.HalfLoad)
 	most := 0.0 // of the generator's shares
-	for _, name := range latencyTargets {
+	for _, name := range measured(r.P99) {
 		ratio := ""
 		if name != direct && name != haproxy {
 			ratio = r.P99.ratio(name, haproxy).String()

@@ -38,13 +38,16 @@ const (
 	gateAuto     = "spamgate auto"
 )
 
+// gateBefore is an older gate, configured as gateNone. It is there if --before names its program.
+const gateBefore = "spamgate before"
+
 // gates are the gates' names, and the value of identity in their configuration.
 var gates = []struct{ name, identity string }{
 	{gateNone, "none"}, {gateXforward, "xforward"}, {gateAuto, "auto"},
 }
 
 // names are the targets in the order of the report.
-var names = []string{direct, haproxy, postfix, plain, gateNone, gateXforward, gateAuto}
+var names = []string{direct, haproxy, postfix, plain, gateNone, gateXforward, gateAuto, gateBefore}
 
 // servers is all servers that run during the benchmark.
 type servers struct {
@@ -56,9 +59,9 @@ type servers struct {
 	cleanup []func()
 }
 
-// startServers starts the sink and all targets. With reuse the gates keep their
-// connections to the sink. The caller calls stop, also after an error.
-func startServers(ctx context.Context, t tools, root, dir string, reuse bool) (s *servers, err error) {
+// startServers starts the sink and all targets. The caller calls stop, also after an
+// error.
+func startServers(ctx context.Context, t tools, root, dir string, o options) (s *servers, err error) {
 	s = &servers{dir: dir, idle: map[string]idleness{}, settled: map[string]bool{}}
 	addrs, err := freeAddrs(len(names) + len(featureGates) + 1)
 	if err != nil {
@@ -89,7 +92,16 @@ func startServers(ctx context.Context, t tools, root, dir string, reuse bool) (s
 	addrs = addrs[4:]
 	start := func(t target, identity, more string) error {
 		t.addr, addrs = addrs[0], addrs[1:]
-		return s.startGate(ctx, t, binary, fmt.Sprintf(gateConfig, t.addr, "smtp://"+sinkAddr, reuse, identity)+more)
+		binary := binary
+		if t.name == gateBefore {
+			binary = o.before
+		}
+		return s.startGate(ctx, t, binary, fmt.Sprintf(gateConfig, t.addr, "smtp://"+sinkAddr, o.reuse, identity)+more)
+	}
+	if o.before != "" {
+		if err := start(target{name: gateBefore}, "none", ""); err != nil {
+			return s, err
+		}
 	}
 	for _, g := range gates {
 		if err := start(target{name: g.name}, g.identity, ""); err != nil {
