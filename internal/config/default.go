@@ -42,6 +42,7 @@ func Default() Config {
 		NextHop: NextHop{
 			Addr:           Addresses{"maildir:mail"},
 			Reuse:          true,
+			Chunking:       true,
 			Balance:        "priority",
 			Identity:       "auto",
 			TLS:            "none",

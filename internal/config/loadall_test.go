@@ -28,7 +28,7 @@ hostname = "Gate.Bücher.example."
 [[listener]]
 name = "submission"
 addr = ":587"
-next_hop = { addr = "smtps://Out.Example", reuse = true, identity = "none", tls_ca = "tls/out.pem", reply_timeout = "5s" }
+next_hop = { addr = "smtps://Out.Example", reuse = true, chunking = true, identity = "none", tls_ca = "tls/out.pem", reply_timeout = "5s" }
 [listen]
 addr = [":25", "[::1]:0", "systemd", "localhost:2525"]
 max_message_bytes = 1
@@ -72,6 +72,7 @@ limits_exempt = ["203.0.113.0/24"]
 [next_hop]
 addr = ["smtp://[0:0::1]", "smtps://Mail.Example"]
 reuse = false
+chunking = false
 balance = "round_robin"
 identity = "xclient"
 proxy = "v2"
@@ -303,7 +304,7 @@ addr = ["127.0.0.1:53", "[::0:1]:5353"]
 	submission := endpoint
 	submission.Addr = Addresses{":587"}
 	other := NextHop{
-		Addr: Addresses{"smtps://out.example:465"}, Balance: "round_robin", Reuse: true, Identity: "none", Proxy: "v2",
+		Addr: Addresses{"smtps://out.example:465"}, Balance: "round_robin", Reuse: true, Chunking: true, Identity: "none", Proxy: "v2",
 		TLS: "opportunistic", TLSName: "xn--bcher-kva.example", TLSCA: filepath.Join(dir, "tls/out.pem"),
 		ProbeInterval: time.Second, AllowPublic: true,
 		ConnectTimeout: 2 * time.Second, ReplyTimeout: 5 * time.Second, MessagesPerConnection: 4,

@@ -21,8 +21,9 @@ type NextHop struct {
 	// mixed. A "maildir:" with an absolute directory is the only element.
 	Addr Addresses `toml:"addr"`
 
-	Reuse   bool   `toml:"reuse"`                                // keep connections for further messages
-	Balance string `toml:"balance" oneof:"priority,round_robin"` // priority: the first that works
+	Reuse    bool   `toml:"reuse"`                                // keep connections for further messages
+	Chunking bool   `toml:"chunking"`                             // send what came by DATA as a chunk, where that is offered
+	Balance  string `toml:"balance" oneof:"priority,round_robin"` // priority: the first that works
 
 	// Merge is a key of earlier versions. It has no effect and is always false;
 	// Warnings mentions it.

@@ -53,6 +53,7 @@ func smtpConfig(hostname string, n config.NextHop, log *slog.Logger) (nexthop.SM
 	sc := nexthop.SMTPConfig{
 		Hostname:      hostname,
 		Reuse:         n.Reuse,
+		Chunks:        n.Chunking,
 		ProbeInterval: n.ProbeInterval,
 		GateID:        PathID,
 		Timeouts:      timeouts(n),

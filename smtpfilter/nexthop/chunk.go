@@ -28,10 +28,14 @@ type chunks struct {
 	t      *transaction
 	buffer *[chunkHead + chunkSize]byte // the buffered bytes begin at chunkHead
 	kept   int
+
+	stuffed   bool // the caller writes with dot-stuffing
+	unstuffer wire.Unstuffer
 }
 
-func newChunks(t *transaction) chunks {
-	return chunks{t: t, buffer: chunkBuffers.Get().(*[chunkHead + chunkSize]byte)}
+// open begins a message whose pieces are dot-stuffed, or not.
+func (c *chunks) open(t *transaction, stuffed bool) {
+	*c = chunks{t: t, buffer: chunkBuffers.Get().(*[chunkHead + chunkSize]byte), stuffed: stuffed, unstuffer: *wire.NewUnstuffer(c)}
 }
 
 func (c *chunks) free() {
@@ -53,17 +57,28 @@ func (e chunkError) Unwrap() error { return e.err }
 var errRefused = errors.New("refused")
 
 func (c *chunks) write(p []byte) error {
+	if !c.stuffed {
+		_, err := c.Write(p)
+		return err
+	}
+	_, err := c.unstuffer.Write(p)
+	return err
+}
+
+// Write buffers bytes without dot-stuffing. When more than a chunk is there it sends one.
+func (c *chunks) Write(p []byte) (int, error) {
+	all := len(p)
 	for len(p) > 0 {
 		if c.kept == chunkSize {
 			if err := c.flush(); err != nil {
-				return err
+				return 0, err
 			}
 		}
 		n := copy(c.buffer[chunkHead+c.kept:], p)
 		c.kept += n
 		p = p[n:]
 	}
-	return nil
+	return all, nil
 }
 
 // flush sends the buffered bytes as a chunk that is not the last.

@@ -54,8 +54,8 @@ func deliverAs(target Target, f Format, body []byte, cut func(left int) int) (wi
 	return m.Commit(context.Background())
 }
 
-// TestFormatsArriveIdentical sends Raw and Binary messages to servers that take
-// chunks, and Raw ones to a server and a Maildir that do not. The latter need the
+// TestFormatsArriveIdentical sends messages in all formats to servers that take chunks,
+// and all but Binary to a server that does not, and Raw to a Maildir. The latter need the
 // last line complete.
 func TestFormatsArriveIdentical(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
@@ -67,7 +67,7 @@ func TestFormatsArriveIdentical(t *testing.T) {
 	sizes := []int{0, 1, 2, 3, 100, bodyBuffer - 3, bodyBuffer - 2, bodyBuffer - 1, bodyBuffer, chunkSize - 1, chunkSize, chunkSize + 1, 500_000}
 	for name, extensions := range map[string][]string{"data": {"8BITMIME"}, "chunks": chunking, "ahead": ahead} {
 		sink := smtptest.NewSink(t, smtptest.Config{Extensions: extensions})
-		hop := newSMTP(t, SMTPConfig{Addr: sink.Addr(), Reuse: true})
+		hop := newSMTP(t, SMTPConfig{Addr: sink.Addr(), Reuse: true, Chunks: true})
 		check := func(f Format, body, want []byte, most int) {
 			t.Helper()
 			cut := func(left int) int { return min(left, 1+r.IntN(most)) }
@@ -90,6 +90,7 @@ func TestFormatsArriveIdentical(t *testing.T) {
 				if size > 0 && !bytes.HasSuffix(body, []byte("\r\n")) {
 					complete = append(bytes.Clone(body), "\r\n"...)
 				}
+				check(Stuffed, stuff(complete), complete, most)
 				if name == "data" {
 					check(Raw, body, complete, most)
 					reply, err := deliverAs(box, Raw, body, func(left int) int { return min(left, 1+r.IntN(most)) })

@@ -22,7 +22,7 @@ import (
 // TestDialogues plays every file of testdata/dialogues. Package smtptest describes
 // the format and what the next hop plays. The set-up says how the target is made:
 //
-//	reuse mail=50ms …    options: reuse, lmtp, timeouts, tls=required (or another mode),
+//	reuse mail=50ms …    options: reuse, chunks, lmtp, timeouts, tls=required (or another mode),
 //	                     tlsname=next.example, roots=none, pin=right, identity=xclient
 //	                     (or another), proxy=2, messages=2, gate=ID
 //	from BYTES           the timeouts begin when we send bytes that begin so
@@ -130,7 +130,7 @@ func parseOptions(config *SMTPConfig, text string) error {
 		"data": &config.Timeouts.Data, "dot": &config.Timeouts.Dot, "quit": &config.Timeouts.Quit,
 		"write": &config.Timeouts.Write, "hello": &config.Timeouts.Hello, "suspect": &config.Timeouts.Suspect,
 	}
-	flags := map[string]*bool{"reuse": &config.Reuse, "lmtp": &config.LMTP}
+	flags := map[string]*bool{"reuse": &config.Reuse, "lmtp": &config.LMTP, "chunks": &config.Chunks}
 	for word := range strings.FieldsSeq(text) {
 		if option := options[word]; option != nil {
 			option(config)

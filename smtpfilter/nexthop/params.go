@@ -2,6 +2,7 @@ package nexthop
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	"spamgate/internal/text"
@@ -18,6 +19,18 @@ var extensionOf = map[string]string{
 	"ORCPT":       "DSN",         // RFC 3461
 	"BY":          "DELIVERBY",   // RFC 2852
 	"MT-PRIORITY": "MT-PRIORITY", // RFC 6710
+}
+
+// fitsChunk reports whether a message has no SIZE (RFC 1870) of more than a chunk. More
+// than one would cost more than DATA does: their bytes are copied, and each is answered.
+func fitsChunk(params []string) bool {
+	for _, p := range params {
+		if keyword, value, _ := strings.Cut(p, "="); strings.EqualFold(keyword, "SIZE") {
+			n, err := strconv.ParseUint(value, 10, 64)
+			return err == nil && n <= chunkSize
+		}
+	}
+	return true
 }
 
 // mailParams returns the parameters of MAIL for a connection's next hop. It drops

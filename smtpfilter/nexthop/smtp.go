@@ -111,6 +111,11 @@ type SMTPConfig struct {
 	// has its own.
 	Reuse bool
 
+	// Chunks sends a message in the format of DATA as a chunk (BDAT, RFC 3030),
+	// unless its SIZE is more than 128 KiB, to a server that offers CHUNKING. That
+	// saves a round trip. Raw and Binary messages always go in chunks there.
+	Chunks bool
+
 	// MaxIdle is the number of idle connections kept; zero is 32. A server with
 	// a process for each connection (Postfix: 100 by default) needs room for
 	// them.

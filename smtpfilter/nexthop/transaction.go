@@ -236,8 +236,7 @@ func (t *transaction) Rcpt(ctx context.Context, to string, params []string) (wir
 	return reply, nil
 }
 
-// Data opens the message: with DATA, or without a command if the next hop accepts
-// chunks and the format is not that of DATA.
+// Data opens the message: with DATA, or without a command if it goes in chunks.
 func (t *transaction) Data(ctx context.Context, f Format) (Message, wire.Reply, error) {
 	if err := t.enter(ctx); err != nil {
 		return nil, wire.Reply{}, err
@@ -253,9 +252,9 @@ func (t *transaction) Data(ctx context.Context, f Format) (Message, wire.Reply, 
 		t.finish(fmt.Errorf("next hop %s: binary message: %w", t.hop, ErrNotOffered))
 		return nil, wire.Reply{}, t.err
 	}
-	if f != Stuffed && t.conn.offers.Has("CHUNKING") {
+	if t.conn.offers.Has("CHUNKING") && (f != Stuffed || t.hop.config.Chunks && fitsChunk(t.env.Params)) {
 		t.conn.messages++
-		t.chunks = newChunks(t)
+		t.chunks.open(t, f == Stuffed)
 		t.content, t.stage = &t.chunks, stageMessage
 		return message{t}, wire.NewReply(codeGoOn, "Go on"), nil
 	}

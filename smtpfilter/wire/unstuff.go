@@ -27,10 +27,10 @@ type Unstuffer struct {
 	inLine bool // the next byte does not begin a line
 }
 
-// NewUnstuffer returns an Unstuffer that writes to w, which never fails.
+// NewUnstuffer returns an Unstuffer that writes to w.
 func NewUnstuffer(w io.Writer) *Unstuffer { return &Unstuffer{w: w} }
 
-// Write writes the next piece without dot-stuffing. It never fails.
+// Write writes the next piece without dot-stuffing. It fails only if w does.
 func (u *Unstuffer) Write(p []byte) (int, error) {
 	n := len(p)
 	if n == 0 {
@@ -46,9 +46,11 @@ func (u *Unstuffer) Write(p []byte) (int, error) {
 		if i < 0 {
 			break
 		}
-		u.w.Write(p[:i+1])
+		if _, err := u.w.Write(p[:i+1]); err != nil {
+			return 0, err
+		}
 		p = p[i+2:]
 	}
-	u.w.Write(p)
-	return n, nil
+	_, err := u.w.Write(p)
+	return n, err
 }
