@@ -75,7 +75,7 @@ func (s *servers) benchmarkFeatures(ctx context.Context, t tools, o options, r *
 	if err := s.target(gateFleet).joined(ctx); err != nil {
 		return err
 	}
-	return s.measureMail(ctx, t, o.rounds, names, row(*r), w)
+	return s.measureMail(ctx, t, o.rounds, names, r.row(), w)
 }
 
 // joined waits until a gate shares its list.
@@ -102,7 +102,12 @@ func (t target) joined(ctx context.Context) error {
 func (t target) adminSocket() string { return filepath.Join(t.server.cmd.Dir, "state", "admin.sock") }
 
 // featureRow is the runs of a workload through the gates of featureGates.
-type featureRow row
+type featureRow struct {
+	Workload workload                 `json:"workload"`
+	Runs     map[string][]measurement `json:"runs"`
+}
+
+func (r featureRow) row() row { return row{Workload: r.Workload, Runs: r.Runs} }
 
 // late returns the times from the end of smtp-source until the last row was committed.
 func (r *featureRow) late() (f []float64) {

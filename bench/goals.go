@@ -46,8 +46,8 @@ func (r *report) targets() []goal {
 		{"the same, CPU a message: " + gateNone, 1.2, small.cpu().ratio(gateNone, haproxy).median, false, haproxy},
 		{kept.Workload.String() + ": " + gateNone, 1.1, kept.times().ratio(gateNone, haproxy).median, false, haproxy},
 		{large.Workload.String() + ": " + gateNone, 0.95, large.times().ratio(gateNone, haproxy).median, false, haproxy},
-		{"the first workload, to the last row in the history: " + gateHistory, 1.15, row(r.Features).times().ratio(gateHistory, gateBare).median, false, gateBare},
-		{"the first workload, in a fleet: " + gateFleet, 1.05, row(r.Features).times().ratio(gateFleet, gateBare).median, false, gateBare},
+		{"the first workload, to the last row in the history: " + gateHistory, 1.15, r.Features.row().times().ratio(gateHistory, gateBare).median, false, gateBare},
+		{"the first workload, in a fleet: " + gateFleet, 1.05, r.Features.row().times().ratio(gateFleet, gateBare).median, false, gateBare},
 		{fmt.Sprintf("a flood of %d listed clients at once, refused a second: %s", r.Flood.Clients, gateAuto), 2.5, flood.median, true, postfix},
 		{"p99 of a command, at most half load: " + gateNone, 1.3, r.Latency.P99.ratio(gateNone, haproxy).median, false, haproxy},
 	}

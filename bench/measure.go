@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"spamgate/internal/text"
@@ -39,7 +40,7 @@ type measurement struct {
 }
 
 // rowNames are the parts of the report, as --only names them, in the order in which they are measured.
-var rowNames = []string{"each", "kept", "large", "history", "refusals", "flood", "latency"}
+var rowNames = []string{"each", "kept", "large", "postfix", "history", "refusals", "flood", "latency"}
 
 // benchmark measures what the options ask for. It writes its progress to w. A row that fails does not
 // end the run: the report has its rounds until then, and the error names it.
@@ -66,9 +67,11 @@ func benchmark(ctx context.Context, o options, w io.Writer) (*report, error) {
 			return nil, fmt.Errorf("%s: %w", target.name, err)
 		}
 	}
-	for _, load := range workloads(o.messages) {
-		r.Rows = append(r.Rows, row{load, map[string][]measurement{}})
+	loads := workloads(o.messages)
+	for _, load := range append(loads, loads[1]) {
+		r.Rows = append(r.Rows, row{Workload: load, Runs: map[string][]measurement{}})
 	}
+	r.Rows[3].Postfix = true
 	r.Features = featureRow{r.Rows[0].Workload, map[string][]measurement{}}
 	err = s.measureRows(ctx, t, o, r, w)
 	r.Idle = s.idle
@@ -114,15 +117,23 @@ func (s *servers) measureRow(ctx context.Context, t tools, o options, name strin
 		}
 		return s.benchmarkLatency(ctx, o, r.slowestGate(), &r.Latency, w)
 	}
-	return s.measureMail(ctx, t, o.rounds, names, r.Rows[slices.Index(rowNames, name)], w)
+	row, targets := r.Rows[slices.Index(rowNames, name)], names
+	if row.Postfix {
+		targets = nil
+		for _, name := range hopNames {
+			targets = append(targets, behind(name))
+		}
+	}
+	return s.measureMail(ctx, t, o.rounds, targets, row, w)
 }
 
 // measureMail sends the workload of a row through targets.
 func (s *servers) measureMail(ctx context.Context, t tools, rounds int, names []string, r row, w io.Writer) error {
-	return s.inTurns(w, rounds, r.Workload.String(), names, func(to target) error {
+	return s.inTurns(w, rounds, r.String(), names, func(to target) error {
 		m, err := s.measure(ctx, t, to, r.Workload)
 		if err == nil {
-			r.Runs[to.name] = append(r.Runs[to.name], m)
+			name := strings.TrimSuffix(to.name, toPostfix)
+			r.Runs[name] = append(r.Runs[name], m)
 		}
 		return err
 	})
@@ -219,7 +230,7 @@ func (s *servers) arrived(ctx context.Context, to target, before [2]int, message
 // counts returns how many messages the sink has received so far, and how many the
 // gate has logged as accepted; without a gate both are the sink's.
 func (s *servers) counts(to target) (c [2]int, err error) {
-	if c[0], err = s.received(); err != nil || !to.gate {
+	if c[0], err = s.received(to); err != nil || !to.gate {
 		return [2]int{c[0], c[0]}, err
 	}
 	c[1], err = to.accepted()

@@ -19,7 +19,7 @@ const (
 // barColours are the colours of the targets, which differ in grey, too.
 var barColours = map[string]string{
 	direct: "#9aa0a6", haproxy: "#5b8def", postfix: "#e0a030", plain: "#b9a6d3",
-	gateNone: "#1a7f4b", gateXforward: "#3c9a68", gateAuto: "#69b58c", gateBefore: "#888888",
+	gateNone: "#1a7f4b", gateXforward: "#3c9a68", gateAuto: "#69b58c", gateBefore: "#888888", gateData: "#0d5c34",
 }
 
 // writePicture draws the times of each workload as bars into an SVG file.
@@ -32,7 +32,7 @@ func (r *report) writePicture(path string) error {
 		for _, name := range measured(row.Runs) {
 			longest = max(longest, times.median(name))
 		}
-		fmt.Fprintf(&b, `<text x="10" y="%d" font-weight="bold">%s</text>`+"\n", y-10, row.Workload)
+		fmt.Fprintf(&b, `<text x="10" y="%d" font-weight="bold">%s</text>`+"\n", y-10, row)
 		for _, name := range measured(row.Runs) {
 			median := times.median(name)
 			width := median / longest * (barRight - barLeft)

@@ -57,34 +57,102 @@ anvil    unix - - n - 1 anvil
 postlog  unix-dgram n - n - 1 postlogd
 `
 
-// startPostfix starts a Postfix with the list. Since it drops root's rights, its
-// files are outside of the run's directory.
+// hopMain configures the Postfix behind the gates: with its defaults it takes a message
+// into its queue, and syncs it, before it replies. Then it discards it.
+const hopMain = `compatibility_level = 3.6
+queue_directory = DIR/queue
+data_directory = DIR/data
+maillog_file = DIR/mail.log
+maillog_file_prefixes = DIR
+myhostname = mx.example.org
+inet_interfaces = 127.0.0.1
+inet_protocols = ipv4
+smtpd_peername_lookup = no
+mydestination =
+alias_maps =
+alias_database =
+local_recipient_maps =
+mynetworks = 127.0.0.0/8
+smtpd_relay_restrictions = permit_mynetworks, reject
+smtpd_authorized_xforward_hosts = 127.0.0.0/8
+smtpd_client_connection_count_limit = 0
+smtpd_client_event_limit_exceptions = 127.0.0.0/8
+message_size_limit = 52428800
+default_process_limit = 200
+max_idle = 1h
+default_transport = discard
+`
+
+const hopMaster = postfixMaster + `qmgr unix n - n 300 1 qmgr
+bounce unix - - n - 0 bounce
+defer unix - - n - 0 bounce
+trace unix - - n - 0 bounce
+error unix - - n - - error
+retry unix - - n - - error
+discard unix - - n - - discard
+`
+
+// startPostfix starts a Postfix with the list.
 func (s *servers) startPostfix(ctx context.Context, t tools, addr, sink string) error {
-	owner, err := user.Lookup("postfix")
+	conf, err := s.configurePostfix(addr, sink, postfixMain, postfixMaster)
 	if err != nil {
 		return err
 	}
-	dir, err := postfixDir(owner)
+	if err := makeTable(ctx, t, conf, filepath.Join(filepath.Dir(conf), "senders")); err != nil {
+		return err
+	}
+	return s.start(ctx, target{name: postfix, addr: addr, halt: stopPostfix(t, conf)}, nil, t["postfix"], "-c", conf, "start-fg")
+}
+
+// startHop starts the Postfix behind the gates.
+func (s *servers) startHop(ctx context.Context, t tools, addr string) error {
+	conf, err := s.configurePostfix(addr, "", hopMain, hopMaster)
 	if err != nil {
 		return err
+	}
+	s.hopLog = filepath.Join(filepath.Dir(conf), "mail.log")
+	s.targets = append(s.targets, target{name: behind(direct), addr: addr})
+	home, err := s.makeDir("postfix hop")
+	if err != nil {
+		return err
+	}
+	hop, err := startProcess(home, "the Postfix behind the gates", t["postfix"], "-c", conf, "start-fg")
+	if err != nil {
+		return err
+	}
+	s.cleanup = append(s.cleanup, stopPostfix(t, conf), hop.stop)
+	return hop.waitReady(ctx, addr)
+}
+
+func stopPostfix(t tools, conf string) func() {
+	return func() { exec.Command(t["postfix"], "-c", conf, "stop").Run() }
+}
+
+// configurePostfix makes the directories of a Postfix, and returns that of its
+// configuration. Since it drops root's rights, its files are outside of the run's
+// directory.
+func (s *servers) configurePostfix(addr, sink, main, master string) (conf string, err error) {
+	owner, err := user.Lookup("postfix")
+	if err != nil {
+		return "", err
+	}
+	dir, err := postfixDir(owner)
+	if err != nil {
+		return "", err
 	}
 	s.cleanup = append(s.cleanup, func() { os.RemoveAll(dir) })
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
-		return err
+		return "", err
 	}
 	fill := strings.NewReplacer("DIR", dir, "ADDR", host, "PORT", port, "SINK", sink)
-	conf := filepath.Join(dir, "conf")
-	for name, text := range map[string]string{"main.cf": postfixMain, "master.cf": postfixMaster} {
+	conf = filepath.Join(dir, "conf")
+	for name, text := range map[string]string{"main.cf": main, "master.cf": master} {
 		if err := os.WriteFile(filepath.Join(conf, name), []byte(fill.Replace(text)), 0o644); err != nil {
-			return err
+			return "", err
 		}
 	}
-	if err := makeTable(ctx, t, conf, filepath.Join(dir, "senders")); err != nil {
-		return err
-	}
-	halt := func() { exec.Command(t["postfix"], "-c", conf, "stop").Run() }
-	return s.start(ctx, target{name: postfix, addr: addr, halt: halt}, nil, t["postfix"], "-c", conf, "start-fg")
+	return conf, nil
 }
 
 // lmdbPackage is the Debian package of Postfix's lmdb tables.

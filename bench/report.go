@@ -26,7 +26,15 @@ type report struct {
 // row is the runs of one workload, by target and round.
 type row struct {
 	Workload workload                 `json:"workload"`
+	Postfix  bool                     `json:"to_postfix"` // behind the targets is a Postfix, not smtp-sink
 	Runs     map[string][]measurement `json:"runs"`
+}
+
+func (r row) String() string {
+	if r.Postfix {
+		return r.Workload.String() + toPostfix
+	}
+	return r.Workload.String()
 }
 
 // times returns the run times.
@@ -139,7 +147,7 @@ func (r row) writeText(w io.Writer) {
 		return
 	}
 	const line = "| %-17s | %-22s | %-18s | %-18s | %-13s | %-10s | %-18s |\n"
-	fmt.Fprintf(w, "\n%s, %s:\n\n", r.Workload, rounds(r.Runs))
+	fmt.Fprintf(w, "\n%s, %s:\n\n", r, rounds(r.Runs))
 	fmt.Fprintf(w, line, "through", "time", "× direct", "× HAProxy", "CPU a message", "in kernel", "CPU × HAProxy")
 	fmt.Fprintln(w, "|---|---|---|---|---|---|---|")
 	times, cpu, system := r.times(), r.cpu(), r.system()
@@ -173,7 +181,7 @@ func (r *report) writeIdentities(w io.Writer) {
 		"| workload | xforward, time | xforward, CPU | auto, time | auto, CPU |\n|---|---|---|---|---|\n", gateNone)
 	for _, row := range rows {
 		times, cpu := row.times(), row.cpu()
-		fmt.Fprintf(w, "| %s | %s | %s | %s | %s |\n", row.Workload, times.ratio(gateXforward, gateNone), cpu.ratio(gateXforward, gateNone),
+		fmt.Fprintf(w, "| %s | %s | %s | %s | %s |\n", row, times.ratio(gateXforward, gateNone), cpu.ratio(gateXforward, gateNone),
 			times.ratio(gateAuto, gateNone), cpu.ratio(gateAuto, gateNone))
 	}
 }
@@ -186,7 +194,7 @@ func (r *report) writeBefore(w io.Writer) {
 	}
 	fmt.Fprintf(w, "\n%s, × the gate of --before:\n\n| workload | time | CPU |\n|---|---|---|\n", gateNone)
 	for _, row := range rows {
-		fmt.Fprintf(w, "| %s | %s | %s |\n", row.Workload, row.times().ratio(gateNone, gateBefore), row.cpu().ratio(gateNone, gateBefore))
+		fmt.Fprintf(w, "| %s | %s | %s |\n", row, row.times().ratio(gateNone, gateBefore), row.cpu().ratio(gateNone, gateBefore))
 	}
 }
 
@@ -198,7 +206,7 @@ func (r featureRow) writeText(w io.Writer) {
 	fmt.Fprintf(w, "\n%s, %s; history: a row for each message in it, and the console, until the last row is committed, %s after the last message; fleet: a member, with the fleet's server:\n\n"+
 		"| through | time | × %s | CPU a message | CPU × %[4]s |\n|---|---|---|---|---|\n",
 		r.Workload, rounds(r.Runs), spreadOf(r.late()).format("%.2f s (%.2f–%.2f)"), gateBare)
-	times, cpu := row(r).times(), row(r).cpu()
+	times, cpu := r.row().times(), r.row().cpu()
 	for _, g := range featureGates {
 		var ratio, ratioCPU string
 		if g.name != gateBare {

@@ -41,13 +41,25 @@ const (
 // gateBefore is an older gate, configured as gateNone. It is there if --before names its program.
 const gateBefore = "spamgate before"
 
-// gates are the gates' names, and the value of identity in their configuration.
-var gates = []struct{ name, identity string }{
-	{gateNone, "none"}, {gateXforward, "xforward"}, {gateAuto, "auto"},
+// gate is a gate's name, and what its configuration has in [next_hop].
+type gate struct{ name, keys string }
+
+var gates = []gate{
+	{gateNone, `identity = "none"`}, {gateXforward, `identity = "xforward"`}, {gateAuto, `identity = "auto"`},
 }
 
 // names are the targets in the order of the report.
-var names = []string{direct, haproxy, postfix, plain, gateNone, gateXforward, gateAuto, gateBefore}
+var names = []string{direct, haproxy, postfix, plain, gateData, gateNone, gateXforward, gateAuto, gateBefore}
+
+// gateData is gateNone without chunks to a next hop that offers CHUNKING.
+const gateData = "spamgate DATA"
+
+// hopNames are the targets of the row with a real Postfix as next hop. Behind has the names under which they run.
+var hopNames = []string{direct, haproxy, gateData, gateNone, gateXforward, gateAuto}
+
+func behind(name string) string { return name + toPostfix }
+
+const toPostfix = ", to Postfix"
 
 // servers is all servers that run during the benchmark.
 type servers struct {
@@ -56,6 +68,7 @@ type servers struct {
 	targets []target
 	idle    map[string]idleness
 	settled map[string]bool // gates that have measured their filter
+	hopLog  string          // of the Postfix behind the gates
 	cleanup []func()
 }
 
@@ -63,7 +76,7 @@ type servers struct {
 // error.
 func startServers(ctx context.Context, t tools, root, dir string, o options) (s *servers, err error) {
 	s = &servers{dir: dir, idle: map[string]idleness{}, settled: map[string]bool{}}
-	addrs, err := freeAddrs(len(names) + len(featureGates) + 1)
+	addrs, err := freeAddrs(len(names) + len(hopNames) + len(featureGates) + 1)
 	if err != nil {
 		return s, err
 	}
@@ -72,7 +85,7 @@ func startServers(ctx context.Context, t tools, root, dir string, o options) (s 
 		return s, err
 	}
 	s.targets = []target{{name: direct, addr: sinkAddr}}
-	if err := s.startHAProxy(ctx, t, addrs[1], sinkAddr); err != nil {
+	if err := s.startHAProxy(ctx, t, haproxy, addrs[1], sinkAddr); err != nil {
 		return s, err
 	}
 	if err := s.startPostfix(ctx, t, addrs[2], sinkAddr); err != nil {
@@ -90,29 +103,45 @@ func startServers(ctx context.Context, t tools, root, dir string, o options) (s 
 		return s, err
 	}
 	addrs = addrs[4:]
-	start := func(t target, identity, more string) error {
+	hop := sinkAddr
+	start := func(t target, keys, more string) error {
 		t.addr, addrs = addrs[0], addrs[1:]
 		binary := binary
 		if t.name == gateBefore {
 			binary = o.before
 		}
-		return s.startGate(ctx, t, binary, fmt.Sprintf(gateConfig, t.addr, "smtp://"+sinkAddr, o.reuse, identity)+more)
+		return s.startGate(ctx, t, binary, fmt.Sprintf(gateConfig, t.addr, "smtp://"+hop, o.reuse, keys)+more)
 	}
 	if o.before != "" {
-		if err := start(target{name: gateBefore}, "none", ""); err != nil {
+		if err := start(target{name: gateBefore}, gates[0].keys, ""); err != nil {
 			return s, err
 		}
 	}
 	for _, g := range gates {
-		if err := start(target{name: g.name}, g.identity, ""); err != nil {
+		if err := start(target{name: g.name}, g.keys, ""); err != nil {
 			return s, err
 		}
 	}
+	hop, addrs = addrs[0], addrs[1:]
+	if err := s.startHop(ctx, t, hop); err != nil {
+		return s, err
+	}
+	proxyAddr := addrs[0]
+	addrs = addrs[1:]
+	if err := s.startHAProxy(ctx, t, behind(haproxy), proxyAddr, hop); err != nil {
+		return s, err
+	}
+	for _, g := range append(gates, gate{gateData, "identity = \"none\"\nchunking = false"}) {
+		if err := start(target{name: behind(g.name)}, g.keys, ""); err != nil {
+			return s, err
+		}
+	}
+	hop = sinkAddr
 	fleetAddr := addrs[len(addrs)-1]
 	if err := s.startFleetd(ctx, t, root, dir, fleetAddr); err != nil {
 		return s, err
 	}
-	return s, s.startFeatureGates(func(t target, more string) error { return start(t, "none", more) }, fleetAddr)
+	return s, s.startFeatureGates(func(t target, more string) error { return start(t, gates[0].keys, more) }, fleetAddr)
 }
 
 // makeDir makes the directory of a process. No other process writes to it: that
@@ -192,9 +221,9 @@ listen smtp
 
 // startHAProxy starts HAProxy in TCP mode, with its default number of threads and
 // without a log.
-func (s *servers) startHAProxy(ctx context.Context, t tools, addr, sink string) error {
+func (s *servers) startHAProxy(ctx context.Context, t tools, name, addr, sink string) error {
 	files := map[string]string{"haproxy.cfg": fmt.Sprintf(haproxyConfig, addr, sink)}
-	return s.start(ctx, target{name: haproxy, addr: addr}, files, t["haproxy"], "-db", "-f", "haproxy.cfg")
+	return s.start(ctx, target{name: name, addr: addr}, files, t["haproxy"], "-db", "-f", "haproxy.cfg")
 }
 
 // gateConfig keeps the other defaults: the gate checks header senders too, and
@@ -205,7 +234,7 @@ addr = %q
 [next_hop]
 addr = %q
 reuse = %t
-identity = %q
+%s
 [state]
 dir = "../state"
 [[list]]
@@ -234,8 +263,12 @@ func (s *servers) startGate(ctx context.Context, t target, binary, config string
 	return s.start(ctx, t, files, binary, "serve", "--config", "etc/config.toml")
 }
 
-// received returns how many messages the sink has received so far.
-func (s *servers) received() (int, error) {
+// received returns how many messages the sink behind a target has received so far.
+func (s *servers) received(to target) (int, error) {
+	if strings.HasSuffix(to.name, toPostfix) {
+		text, err := os.ReadFile(s.hopLog)
+		return bytes.Count(text, []byte("status=sent")), err
+	}
 	text, err := os.ReadFile(s.sink.logPath)
 	if err != nil {
 		return 0, err
