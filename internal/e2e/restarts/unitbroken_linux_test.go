@@ -67,8 +67,9 @@ func TestUnitBroken(t *testing.T) {
 	m.deliver("full")
 	harness.WantRefusal(t, harness.WaitVerdict(t, port25, "x@spam.example", "550"), "x@spam.example", "blocked", "unsolicited mail")
 	out, err := m.command("spamgate", "health", "--config", unitConfig).Output()
-	if err == nil || !strings.Contains(string(out), "no space left") {
-		t.Errorf("health with a full disk: %v\n%s", err, out)
+	// What the handover has removed may leave some room.
+	if text := string(out); err == nil || !strings.Contains(text, "no space left") && !strings.Contains(text, "make room") {
+		t.Errorf("health with a full disk: %v\n%s", err, text)
 	}
 	mail, err := os.ReadDir(m.path("srv/mail/new"))
 	if err != nil || len(mail) != 5 {
