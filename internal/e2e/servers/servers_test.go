@@ -48,7 +48,7 @@ func TestServers(t *testing.T) {
 			server := s.start(t)
 			g := harness.StartGate(t, harness.Setup{NextHop: "smtp://" + server.Addr})
 			reply := harness.MustDial(t, g.Addr).MustSend(t, "a@example.com", harness.Mailbox, message)
-			if !strings.HasPrefix(reply, "250 ") {
+			if !strings.HasPrefix(reply, "250") {
 				t.Errorf("the message was answered with %q", reply)
 			}
 			wantMessage(t, server, "you", message)
