@@ -10,14 +10,15 @@ import (
 
 // TestFirstJoin shares lists that have contents of their own.
 func TestFirstJoin(t *testing.T) {
-	const fleets = "# of the fleet\none@example.net # reason\nTwo.example ## note\nann@example.net three.example\n"
+	const fleets = "# of the fleet\none@example.net # reason\nTwo.example ## note\n\"a #b\"@example.net # quoted\n"
 	for _, c := range []struct {
 		name, own, want string // want "": nothing is changed
 	}{
 		{"empty", "# nothing\n\n", fleets},
 		{"a part", "  one@example.net\n", fleets},
-		{"all, written otherwise", "two.example # why\nONE@example.net\n# comment\nann@example.net three.example", fleets},
+		{"all, written otherwise", ".two.example. # why\n<ONE@example.net>\n# comment\n\"a #B\"@example.net", fleets},
 		{"more", "one@example.net\nfour.example\n", ""},
+		{"another quoted name", "two.example\n\"a #c\"@example.net\n", ""},
 		{"the same", fleets, fleets},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -45,7 +46,8 @@ func TestFirstJoin(t *testing.T) {
 				t.Fatal(added, err)
 			}
 			equal(t, "blocked", a, b)
-			has(t, "blocked", fleets+"four.example\n", a, b)
+			_, more, _ := strings.Cut(c.own, "\n")
+			has(t, "blocked", fleets+more, a, b)
 		})
 	}
 }
