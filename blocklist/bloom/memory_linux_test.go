@@ -64,6 +64,19 @@ func resident(t *testing.T) int {
 	return pages * os.Getpagesize()
 }
 
+// TestEmptyPagesStayAway wants a filter of few keys to take little memory: the kernel is not to
+// make huge pages of zeros.
+func TestEmptyPagesStayAway(t *testing.T) {
+	before := resident(t)
+	f := newClassic(t, ClassicBits)
+	f.AddAll(disposable.Domains()[:20])
+	f.UseHugePages()
+	if grown := resident(t) - before; grown > ClassicBits/8/4 {
+		t.Errorf("the filter of 20 keys takes %d MiB", grown>>20)
+	}
+	runtime.KeepAlive(f)
+}
+
 // TestHugePagesAreGivenBack makes and drops filters as a daemon does whose lists
 // change, with other memory coming and going between. What is resident must not
 // grow by a filter.
@@ -111,7 +124,7 @@ func BenchmarkHugePages(b *testing.B) {
 		}
 		name := "usual"
 		if huge {
-			f.UseHugePages()
+			useHugePages(f.bits)
 			name = "huge"
 		}
 		b.Run("independent/"+name, func(b *testing.B) { readIndependent(b, f.bits) })
