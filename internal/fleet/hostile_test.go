@@ -124,7 +124,7 @@ func FuzzEachEntry(f *testing.F) {
 			return
 		}
 		n, l := 0, &List{}
-		err := l.eachEntry(strings.NewReader(text), func(e listfile.Entry) error {
+		_, err := l.eachEntry(strings.NewReader(text), func(e listfile.Entry) error {
 			n++
 			if line := listfile.LineOf(e, l.Options).String(); e.Key == "" || strings.ContainsAny(line, "\n\r") {
 				t.Errorf("the entry %q has the line %q", e.Key, line)

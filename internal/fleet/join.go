@@ -74,20 +74,20 @@ func (l *list) compare(own, content *os.File) (missing, theirs int, err error) {
 	if err != nil {
 		return 0, 0, err
 	}
-	return len(c.missing), c.theirs, nil
+	return len(c.missing) + c.invalid, c.theirs, nil
 }
 
-// isEmpty reports whether a file has no entry. That of the accounts has none if it has no text.
+// isEmpty reports whether a file has no entry, and nothing that might be one. That of the accounts has none if it has no text.
 func (l *List) isEmpty(file io.ReadSeeker) (bool, error) {
 	if l.Kind == Accounts {
 		size, err := file.Seek(0, io.SeekEnd)
 		return size == 0, err
 	}
-	err := l.eachEntry(file, func(listfile.Entry) error { return errEntry })
+	invalid, err := l.eachEntry(file, func(listfile.Entry) error { return errEntry })
 	if errors.Is(err, errEntry) {
 		return false, nil
 	}
-	return err == nil, err
+	return err == nil && invalid == 0, err
 }
 
 var errEntry = errors.New("there is an entry")
@@ -95,6 +95,7 @@ var errEntry = errors.New("there is an entry")
 // comparison is how a list differs from the fleet's.
 type comparison struct {
 	missing map[uint64]bool // hashes of own entries that the fleet does not have
+	invalid int             // own lines that are no entries, which are not compared
 	theirs  int             // how many entries the fleet has
 	seed    maphash.Seed
 }
@@ -103,9 +104,9 @@ type comparison struct {
 const maxCompared = 2_000_000
 
 // compareEntries compares the entries of two lists, without their reasons.
-func (l *List) compareEntries(own, fleets io.ReadSeeker) (*comparison, error) {
-	c := &comparison{missing: map[uint64]bool{}, seed: maphash.MakeSeed()}
-	err := l.eachEntry(own, func(e listfile.Entry) error {
+func (l *List) compareEntries(own, fleets io.ReadSeeker) (c *comparison, err error) {
+	c = &comparison{missing: map[uint64]bool{}, seed: maphash.MakeSeed()}
+	c.invalid, err = l.eachEntry(own, func(e listfile.Entry) error {
 		c.missing[c.hash(e)] = true
 		if len(c.missing) > maxCompared {
 			return fmt.Errorf("%w (it is too long to compare)", ErrDiffers)
@@ -115,33 +116,36 @@ func (l *List) compareEntries(own, fleets io.ReadSeeker) (*comparison, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c, l.eachEntry(fleets, func(e listfile.Entry) error {
+	_, err = l.eachEntry(fleets, func(e listfile.Entry) error {
 		c.theirs++
 		delete(c.missing, c.hash(e))
 		return nil
 	})
+	return c, err
 }
 
 func (c *comparison) hash(e listfile.Entry) uint64 {
 	return maphash.Comparable(c.seed, [2]string{listedit.Key(e), strconv.FormatBool(e.Exception)})
 }
 
-// eachEntry calls use for each entry of a list, also if its time is over.
-func (l *List) eachEntry(r io.ReadSeeker, use func(listfile.Entry) error) error {
+// eachEntry calls use for each entry of a list, also if its time is over, and counts the invalid
+// lines.
+func (l *List) eachEntry(r io.ReadSeeker, use func(listfile.Entry) error) (invalid int, err error) {
 	if _, err := r.Seek(0, io.SeekStart); err != nil {
-		return err
+		return 0, err
 	}
 	o := l.Options
 	o.Now = 1
-	for e, err := range listfile.NewReader(r, o).All() {
+	in := listfile.NewReader(r, o)
+	for e, err := range in.All() {
 		if err == nil {
 			err = use(e)
 		}
 		if err != nil {
-			return err
+			return 0, err
 		}
 	}
-	return nil
+	return in.Result().Invalid, nil
 }
 
 // Take makes the fleet's version of a list the file, whatever that has now. What it has stays
@@ -242,7 +246,7 @@ func (l *list) appendMissing(content *atomicfile.File) (added int, err error) {
 	if last[0] != '\n' {
 		_ = out.WriteByte('\n') // an error shows in Flush
 	}
-	err = l.eachEntry(own, func(e listfile.Entry) error {
+	_, err = l.eachEntry(own, func(e listfile.Entry) error {
 		if h := c.hash(e); c.missing[h] {
 			delete(c.missing, h)
 			added++
