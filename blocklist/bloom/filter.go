@@ -185,6 +185,12 @@ func (f *Filter) checkEnd(r io.Reader) error {
 // the bitmap meanwhile; MayContain may run at the same time.
 //
 // It needs Linux 6.1 or later with huge pages enabled for the process, and a filter
-// of at least 2 MiB; else it does nothing. It has no lasting effect on that part of
-// the memory, so nothing has to be undone.
-func (f *Filter) UseHugePages() { useHugePages(f.bits) }
+// of at least 2 MiB with a bit for each small page; else it does nothing: pages of zeros
+// take no memory until they are parts of huge ones. It has no lasting effect on that part
+// of the memory, so nothing has to be undone.
+func (f *Filter) UseHugePages() {
+	const smallPage = 4 << 10
+	if f.setBits >= uint64(len(f.bits)/smallPage) {
+		useHugePages(f.bits)
+	}
+}

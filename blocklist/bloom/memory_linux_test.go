@@ -10,6 +10,8 @@ import (
 	"testing"
 	"unsafe"
 
+	"golang.org/x/sys/unix"
+
 	"spamgate/internal/disposable"
 )
 
@@ -64,6 +66,34 @@ func resident(t *testing.T) int {
 	return pages * os.Getpagesize()
 }
 
+// TestEmptyPagesStayAway wants a filter of few keys to take no more memory: the kernel is not to
+// make huge pages of zeros.
+func TestEmptyPagesStayAway(t *testing.T) {
+	f := newClassic(t, ClassicBits)
+	bits, err := unix.Mmap(-1, 0, len(f.bits), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Munmap(bits)
+	f.bits = bits
+	f.AddAll(disposable.Domains()[:20])
+	present := func() (n int) {
+		pages := make([]byte, len(bits)/os.Getpagesize())
+		if _, _, err := unix.Syscall(unix.SYS_MINCORE, uintptr(unsafe.Pointer(&bits[0])), uintptr(len(bits)), uintptr(unsafe.Pointer(&pages[0]))); err != 0 {
+			t.Fatal(err)
+		}
+		for _, p := range pages {
+			n += int(p & 1)
+		}
+		return n
+	}
+	before := present()
+	f.UseHugePages()
+	if after := present(); before == 0 || after != before {
+		t.Errorf("%d pages of the filter are in memory, and were %d", after, before)
+	}
+}
+
 // TestHugePagesAreGivenBack makes and drops filters as a daemon does whose lists
 // change, with other memory coming and going between. What is resident must not
 // grow by a filter.
@@ -111,7 +141,7 @@ func BenchmarkHugePages(b *testing.B) {
 		}
 		name := "usual"
 		if huge {
-			f.UseHugePages()
+			useHugePages(f.bits)
 			name = "huge"
 		}
 		b.Run("independent/"+name, func(b *testing.B) { readIndependent(b, f.bits) })

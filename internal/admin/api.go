@@ -2,11 +2,13 @@ package admin
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
 	"os"
 	"time"
 
 	"spamgate/internal/managed"
+	"spamgate/internal/text"
 )
 
 // Sources of a Status.
@@ -228,6 +230,14 @@ type Pinned struct {
 	Why     string    `json:"why,omitempty"`
 }
 
+// What returns what the audit log has of the pin.
+func (p *Pinned) What() string {
+	if p == nil {
+		return "unpinned"
+	}
+	return fmt.Sprintf("pinned at content %s, %d entries", p.SHA256[:min(12, len(p.SHA256))], p.Entries)
+}
+
 // File is a file of a list.
 type File struct {
 	Path     string    `json:"path"`
@@ -327,6 +337,11 @@ type Accepted struct {
 	Generation uint64 `json:"generation"`
 	Entries    int    `json:"entries"` // of the live version
 	Before     int    `json:"before"`  // of the version before
+}
+
+// What returns what the audit log has of it.
+func (a Accepted) What() string {
+	return "accepted the update that was held, " + text.Count(a.Entries, "entry", "entries") + "; " + text.Number(a.Before) + " before"
 }
 
 // PinRequest asks the gate to pin a list.

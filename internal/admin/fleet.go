@@ -12,6 +12,7 @@ import (
 	"spamgate/internal/decisions"
 	"spamgate/internal/fleet"
 	"spamgate/internal/fleetsearch"
+	"spamgate/internal/managed"
 )
 
 // This file has what can be asked about the fleet.
@@ -23,7 +24,7 @@ type FleetGate interface {
 	Fleet(context.Context) Fleet
 
 	// FleetJoin ends FleetLeave, and decides about lists that differ.
-	FleetJoin(context.Context, Peer, FleetJoinRequest) (FleetJoined, error)
+	FleetJoin(context.Context, managed.By, FleetJoinRequest) (FleetJoined, error)
 
 	// FleetLeave takes the gate out of the fleet, until FleetJoin.
 	FleetLeave(context.Context) (Fleet, error)
@@ -141,7 +142,7 @@ func (c *call) fleetJoin(request FleetJoinRequest) (FleetJoined, error) {
 		return FleetJoined{}, fmt.Errorf("%w: take and merge exclude each other", ErrRequest)
 	}
 	c.log.Info("fleet join asked for", "by", c.peer, "lists", request.Lists, "take", request.Take, "merge", request.Merge, "why", request.Why)
-	return c.options.Fleet.FleetJoin(c.ctx, c.peer, request)
+	return c.options.Fleet.FleetJoin(c.ctx, c.by(request.Caller), request)
 }
 
 func (c *call) fleetLeave(None) (Fleet, error) {

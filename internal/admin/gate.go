@@ -30,12 +30,11 @@ type Gate interface {
 	// an error, but part of the result.
 	Rescan(context.Context) (Rescanned, error)
 
-	// Accept accepts content of a list; see AcceptRequest.
-	Accept(ctx context.Context, list, sha256 string) (Accepted, error)
-
-	// Pin pins a list, and Unpin unpins it.
-	Pin(ctx context.Context, who Peer, list string, r PinRequest) (PinResult, error)
-	Unpin(ctx context.Context, list string) (PinResult, error)
+	// Accept accepts content of a list, see AcceptRequest. Pin pins a list, and Unpin unpins
+	// it. They record in the audit log what they have done.
+	Accept(ctx context.Context, by managed.By, list string, r AcceptRequest) (Accepted, error)
+	Pin(ctx context.Context, by managed.By, list string, r PinRequest) (PinResult, error)
+	Unpin(ctx context.Context, by managed.By, list string, r UnpinRequest) (PinResult, error)
 
 	// Unused calls begin, then each for every entry of a list without matches since
 	// a day: on all gates if a fleet shares the list, unless here is set. It returns their
@@ -48,7 +47,7 @@ type Gate interface {
 	Handover(ctx context.Context, limit time.Duration) (HandedOver, error)
 
 	// Audit writes to the audit log.
-	Audit(Peer, AuditRecord) error
+	Audit(managed.By, AuditRecord) error
 }
 
 // The reasons why a request fails. Use errors.Is, also for errors from a Client.

@@ -111,50 +111,17 @@ func (c *call) rescan(None) (Rescanned, error) {
 
 func (c *call) accept(request AcceptRequest) (Accepted, error) {
 	c.log.Info("accept asked for", "list", c.list, "by", c.peer, "why", request.Why, "sha256", request.SHA256)
-	result, err := c.options.Gate.Accept(c.ctx, c.list, request.SHA256)
-	if err != nil || request.SHA256 != "" { // one with a sum is part of a change, whose author records it
-		return result, err
-	}
-	if unrecorded := c.options.Gate.Audit(c.peer, AuditRecord{
-		SudoUser: request.SudoUser, Command: "accept", List: c.list, Why: request.Why,
-		What: fmt.Sprintf("accepted the update that was held, %d entries; %d before", result.Entries, result.Before),
-	}); unrecorded != nil {
-		c.log.Error("accepted, but not recorded in the audit log", "list", c.list, "error", unrecorded)
-	}
-	return result, nil
+	return c.options.Gate.Accept(c.ctx, c.by(request.Caller), c.list, request)
 }
 
 func (c *call) pin(request PinRequest) (PinResult, error) {
 	c.log.Info("pin asked for", "list", c.list, "by", c.peer, "why", request.Why, "sha256", request.SHA256)
-	result, err := c.options.Gate.Pin(c.ctx, c.peer, c.list, request)
-	if err == nil {
-		c.record(AuditRecord{SudoUser: request.SudoUser, Command: "pin", List: c.list, Why: request.Why, What: result.Pinned.What()})
-	}
-	return result, err
+	return c.options.Gate.Pin(c.ctx, c.by(request.Caller), c.list, request)
 }
 
 func (c *call) unpin(request UnpinRequest) (PinResult, error) {
 	c.log.Info("unpin asked for", "list", c.list, "by", c.peer, "why", request.Why)
-	result, err := c.options.Gate.Unpin(c.ctx, c.list)
-	if err == nil {
-		c.record(AuditRecord{SudoUser: request.SudoUser, Command: "unpin", List: c.list, Why: request.Why, What: Unpinned})
-	}
-	return result, err
-}
-
-// Unpinned is what the audit log has of a list that was unpinned.
-const Unpinned = "unpinned"
-
-// What returns what the audit log has of the pin.
-func (p *Pinned) What() string {
-	return fmt.Sprintf("pinned at content %s, %d entries", p.SHA256[:min(12, len(p.SHA256))], p.Entries)
-}
-
-// record writes to the audit log what was done.
-func (c *call) record(record AuditRecord) {
-	if err := c.options.Gate.Audit(c.peer, record); err != nil {
-		c.log.Error("done, but not recorded in the audit log", "command", record.Command, "list", record.List, "error", err)
-	}
+	return c.options.Gate.Unpin(c.ctx, c.by(request.Caller), c.list, request)
 }
 
 func (c *call) handover(request HandoverRequest) (HandedOver, error) {
@@ -169,7 +136,7 @@ func (c *call) audit(record AuditRecord) (None, error) {
 	if record.Command == "" || record.List == "" || record.What == "" {
 		return None{}, fmt.Errorf("%w: command, list and what must not be empty", ErrRequest)
 	}
-	return None{}, c.options.Gate.Audit(c.peer, record)
+	return None{}, c.options.Gate.Audit(c.by(Caller{record.SudoUser}), record)
 }
 
 // changeAccounts makes a change for root or the gate's own user, who could change the file, too.

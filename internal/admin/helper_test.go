@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"spamgate/internal/managed"
 	"spamgate/internal/unixsocket"
 )
 
@@ -18,7 +19,7 @@ type fakeGate struct {
 	mu       sync.Mutex
 	accepted []string
 	audited  []AuditRecord
-	peers    []Peer
+	by       []managed.By
 	unused   int   // entries to say are unused
 	fail     error // in the midst of them
 	wait     chan struct{}
@@ -48,27 +49,27 @@ func (g *fakeGate) Rescan(ctx context.Context) (Rescanned, error) {
 	return Rescanned{Generation: 8, Failed: []Failed{{List: "blocked", Error: "shrunk", Held: true}}}, nil
 }
 
-func (g *fakeGate) Accept(_ context.Context, list, sum string) (Accepted, error) {
+func (g *fakeGate) Accept(_ context.Context, _ managed.By, list string, r AcceptRequest) (Accepted, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	switch {
 	case list != "blocked":
 		return Accepted{}, fmt.Errorf("%w %q", ErrNoList, list)
-	case sum == "":
+	case r.SHA256 == "":
 		return Accepted{}, fmt.Errorf("list %q: %w", list, ErrNothingHeld)
 	}
-	g.accepted = append(g.accepted, sum)
+	g.accepted = append(g.accepted, r.SHA256)
 	return Accepted{Generation: 9, Entries: 2, Before: 5}, nil
 }
 
-func (g *fakeGate) Pin(_ context.Context, who Peer, list string, r PinRequest) (PinResult, error) {
+func (g *fakeGate) Pin(_ context.Context, by managed.By, list string, r PinRequest) (PinResult, error) {
 	if list != "blocked" {
 		return PinResult{}, fmt.Errorf("%w %q", ErrNoList, list)
 	}
-	return PinResult{Generation: 10, Pinned: &Pinned{SHA256: r.SHA256, Entries: r.Entries, Who: fmt.Sprint(who.UID), Why: r.Why}}, nil
+	return PinResult{Generation: 10, Pinned: &Pinned{SHA256: r.SHA256, Entries: r.Entries, Who: fmt.Sprint(by.UID), Why: r.Why}}, nil
 }
 
-func (g *fakeGate) Unpin(_ context.Context, list string) (PinResult, error) {
+func (g *fakeGate) Unpin(_ context.Context, _ managed.By, list string, _ UnpinRequest) (PinResult, error) {
 	return PinResult{}, fmt.Errorf("list %q: %w", list, ErrNotPinned)
 }
 
@@ -98,10 +99,10 @@ func (g *fakeGate) Handover(ctx context.Context, limit time.Duration) (HandedOve
 	return HandedOver{Old: Process{PID: 7}, New: Process{PID: 8}, Seconds: limit.Seconds()}, nil
 }
 
-func (g *fakeGate) Audit(p Peer, r AuditRecord) error {
+func (g *fakeGate) Audit(by managed.By, r AuditRecord) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.audited, g.peers = append(g.audited, r), append(g.peers, p)
+	g.audited, g.by = append(g.audited, r), append(g.by, by)
 	return nil
 }
 

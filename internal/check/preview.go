@@ -10,7 +10,6 @@ import (
 	"spamgate/blocklist/verdict"
 	"spamgate/internal/config"
 	"spamgate/internal/decisions"
-	"spamgate/internal/listfiles"
 	"spamgate/internal/setup"
 )
 
@@ -162,7 +161,7 @@ func changeOf(c *config.Config, p Proposed) (blocklist.Change, error) {
 		}
 		text = p.For + " " + text
 	}
-	entry, err := listfile.ParseEntry(text, listfiles.Options(c.Lists[i]))
+	entry, err := listfile.ParseEntry(text, setup.ListOptions(c.Lists[i]))
 	return blocklist.Change{List: p.List, Entry: entry, Remove: p.Remove}, err
 }
 

@@ -259,7 +259,7 @@ func (x *exchange) apiRefuse(body apiWhy) (admin.PinResult, error) {
 	if !v.Held {
 		return admin.PinResult{}, conflict("Nothing is held of the list %s.", l.Name)
 	}
-	return x.pinList(l, admin.PinRequest{Why: body.Why, Caller: admin.Caller{SudoUser: x.who.Name}})
+	return x.pinList(l, admin.PinRequest{Why: body.Why})
 }
 
 func noList(name string) error {

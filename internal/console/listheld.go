@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/url"
-	"os"
 	"time"
 
 	"spamgate/blocklist/listfile"
@@ -16,11 +15,9 @@ import (
 	"spamgate/internal/admin"
 	"spamgate/internal/config"
 	"spamgate/internal/listcompare"
-	"spamgate/internal/listedit"
 	"spamgate/internal/listfiles"
 	"spamgate/internal/report"
 	"spamgate/internal/setup"
-	"spamgate/internal/text"
 )
 
 // heldView is what the page of a held update shows.
@@ -138,16 +135,9 @@ func (c *Console) compare(ctx context.Context, list *config.List) (*listcompare.
 	return d, d.Compare(index, on, key)
 }
 
-// record writes what the account did to a list to the audit log.
-func (x *exchange) record(command, list, what, why string) {
-	r := &listedit.Record{
-		Time: time.Now().UTC(), UID: os.Geteuid(), By: x.who.Name, Role: x.who.Role.String(), Through: by(x.who).Through,
-		Command: command, List: list, What: what, Why: why,
-	}
+// logHeld logs what the account did to a list with a held update or a pin.
+func (x *exchange) logHeld(command, list, what, why string) {
 	x.console.Logger.Info("console change", "command", command, "user", x.who.Name, "client", x.clientAddress(), "list", list, "what", what, "why", why)
-	if err := (&listedit.Log{Dir: x.console.Config().State.Dir}).Append(r); err != nil {
-		x.console.Logger.Error("done, but not recorded in the audit log", "command", command, "list", list, "error", err)
-	}
 }
 
 // withReason returns the list in the path, and the reason in a form.
@@ -190,11 +180,11 @@ func (x *exchange) accept(l *config.List, why string) (admin.Accepted, error) {
 	if err := checkReason(why); err != nil {
 		return admin.Accepted{}, err
 	}
-	done, err := x.console.Gate.Accept(x.r.Context(), l.Name, "")
+	done, err := x.console.Gate.Accept(x.r.Context(), by(x.who), l.Name, admin.AcceptRequest{Why: why})
 	if err != nil {
 		return done, heldFailure(err)
 	}
-	x.record("accept", l.Name, "accepted the update that was held, "+text.Count(done.Entries, "entry", "entries")+"; "+text.Number(done.Before)+" before", why)
+	x.logHeld("accept", l.Name, done.What(), why)
 	return done, nil
 }
 
@@ -211,7 +201,7 @@ func (x *exchange) pin() error {
 	if err != nil {
 		return err
 	}
-	request := admin.PinRequest{Why: why, Caller: admin.Caller{SudoUser: x.who.Name}}
+	request := admin.PinRequest{Why: why}
 	if id := x.form("version"); id != "" {
 		version, err := x.findVersion(l.Name, id)
 		if err != nil {
@@ -230,11 +220,11 @@ func (x *exchange) pinList(l *config.List, request admin.PinRequest) (admin.PinR
 	if err := checkReason(request.Why); err != nil {
 		return admin.PinResult{}, err
 	}
-	done, err := x.console.Gate.Pin(x.r.Context(), admin.Peer{}, l.Name, request)
+	done, err := x.console.Gate.Pin(x.r.Context(), by(x.who), l.Name, request)
 	if err != nil {
 		return done, heldFailure(err)
 	}
-	x.record("pin", l.Name, done.Pinned.What(), request.Why)
+	x.logHeld("pin", l.Name, done.Pinned.What(), request.Why)
 	return done, nil
 }
 
@@ -243,9 +233,10 @@ func (x *exchange) unpin() error {
 	if err != nil {
 		return err
 	}
-	if _, err := x.console.Gate.Unpin(x.r.Context(), l.Name); err != nil {
+	done, err := x.console.Gate.Unpin(x.r.Context(), by(x.who), l.Name, admin.UnpinRequest{Why: why})
+	if err != nil {
 		return heldFailure(err)
 	}
-	x.record("unpin", l.Name, admin.Unpinned, why)
+	x.logHeld("unpin", l.Name, done.Pinned.What(), why)
 	return x.redirect("/lists/" + url.PathEscape(l.Name))
 }

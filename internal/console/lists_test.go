@@ -28,6 +28,7 @@ import (
 	"spamgate/internal/check"
 	"spamgate/internal/config"
 	"spamgate/internal/decisions"
+	"spamgate/internal/listedit"
 	"spamgate/internal/managed"
 	"spamgate/internal/report"
 	"spamgate/internal/setup"
@@ -275,7 +276,7 @@ func (g *listsGate) Status() admin.Status {
 }
 func (g *listsGate) Generation() uint64 { return g.p.store.Set().Generation() }
 
-func (g *listsGate) Accept(ctx context.Context, list, _ string) (admin.Accepted, error) {
+func (g *listsGate) Accept(ctx context.Context, by managed.By, list string, r admin.AcceptRequest) (admin.Accepted, error) {
 	l, err := report.FindStats(g.p.store.Set(), list)
 	if err == nil {
 		_, err = report.HeldSum(l)
@@ -283,17 +284,28 @@ func (g *listsGate) Accept(ctx context.Context, list, _ string) (admin.Accepted,
 	if err == nil {
 		err = g.p.store.Accept(ctx, list)
 	}
+	g.record(by, "accept", list, r.Why, err)
 	listStats, _ := report.FindStats(g.p.store.Set(), list)
 	return admin.Accepted{Entries: listStats.Entries, Before: l.Entries}, err
 }
 
-func (g *listsGate) Pin(ctx context.Context, _ admin.Peer, list string, r admin.PinRequest) (admin.PinResult, error) {
-	pin, err := g.p.store.Pin(ctx, list, blocklist.Pin{Sum: r.SHA256, Entries: r.Entries, Since: time.Now(), Who: r.SudoUser, Why: r.Why})
+func (g *listsGate) Pin(ctx context.Context, by managed.By, list string, r admin.PinRequest) (admin.PinResult, error) {
+	pin, err := g.p.store.Pin(ctx, list, blocklist.Pin{Sum: r.SHA256, Entries: r.Entries, Since: time.Now(), Who: by.Name, Why: r.Why})
+	g.record(by, "pin", list, r.Why, err)
 	return admin.PinResult{Pinned: report.Pinned(&pin)}, err
 }
 
-func (g *listsGate) Unpin(ctx context.Context, list string) (admin.PinResult, error) {
-	return admin.PinResult{}, g.p.store.Unpin(ctx, list)
+func (g *listsGate) Unpin(ctx context.Context, by managed.By, list string, r admin.UnpinRequest) (admin.PinResult, error) {
+	err := g.p.store.Unpin(ctx, list)
+	g.record(by, "unpin", list, r.Why, err)
+	return admin.PinResult{}, err
+}
+
+// record writes to the audit log who asked for what.
+func (g *listsGate) record(by managed.By, command, list, why string, err error) {
+	if err == nil {
+		_ = (&listedit.Log{Dir: g.config().State.Dir}).Append(by.Record(command, list, "", why)) // the test reads it
+	}
 }
 
 func (g *listsGate) Unused(ctx context.Context, list string, since time.Time, _ bool, begin func(admin.UnusedHeader) error, each func(admin.UnusedEntry) error) (admin.UnusedEnd, error) {

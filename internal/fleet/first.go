@@ -39,7 +39,7 @@ func hasEntries(tree atomicfile.Tree, l List) (bool, error) {
 		return false, err
 	}
 	defer file.Close()
-	none, err := isEmpty(file)
+	none, err := l.isEmpty(file)
 	return !none, err
 }
 

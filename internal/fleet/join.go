@@ -2,7 +2,6 @@ package fleet
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/hex"
 	"errors"
@@ -10,8 +9,10 @@ import (
 	"hash/maphash"
 	"io"
 	"os"
+	"strconv"
 	"time"
 
+	"spamgate/blocklist/listfile"
 	"spamgate/internal/atomicfile"
 	"spamgate/internal/listedit"
 )
@@ -28,7 +29,7 @@ func (l *list) join(ctx context.Context, b *buckets, v view, revision uint64) (a
 		return true, nil
 	}
 	defer own.Close()
-	if none, err := isEmpty(own); err != nil || none {
+	if none, err := l.isEmpty(own); err != nil || none {
 		if err == nil {
 			err = l.take(ctx, b, v, revision)
 		}
@@ -69,20 +70,24 @@ func (l *list) compare(own, content *os.File) (missing, theirs int, err error) {
 		}
 		return l.m.o.Accounts.Compare(mine, fleets)
 	}
-	c, err := compare(own, content)
+	c, err := l.compareEntries(own, content)
 	if err != nil {
 		return 0, 0, err
 	}
-	return len(c.missing), c.theirs, nil
+	return len(c.missing) + c.invalid, c.theirs, nil
 }
 
-// isEmpty reports whether a list has no entry.
-func isEmpty(list io.ReadSeeker) (bool, error) {
-	err := eachEntry(list, func(_, _ []byte) error { return errEntry })
-	if errors.Is(err, errEntry) || errors.Is(err, bufio.ErrTooLong) {
+// isEmpty reports whether a file has no entry, and nothing that might be one. That of the accounts has none if it has no text.
+func (l *List) isEmpty(file io.ReadSeeker) (bool, error) {
+	if l.Kind == Accounts {
+		size, err := file.Seek(0, io.SeekEnd)
+		return size == 0, err
+	}
+	invalid, err := l.eachEntry(file, func(listfile.Entry) error { return errEntry })
+	if errors.Is(err, errEntry) {
 		return false, nil
 	}
-	return err == nil, err
+	return err == nil && invalid == 0, err
 }
 
 var errEntry = errors.New("there is an entry")
@@ -90,6 +95,7 @@ var errEntry = errors.New("there is an entry")
 // comparison is how a list differs from the fleet's.
 type comparison struct {
 	missing map[uint64]bool // hashes of own entries that the fleet does not have
+	invalid int             // own lines that are no entries, which are not compared
 	theirs  int             // how many entries the fleet has
 	seed    maphash.Seed
 }
@@ -97,11 +103,11 @@ type comparison struct {
 // maxCompared bounds the entries of an own list, which are held in memory.
 const maxCompared = 2_000_000
 
-// compare compares the entries of two lists, without their reasons.
-func compare(own, fleets io.ReadSeeker) (*comparison, error) {
-	c := &comparison{missing: map[uint64]bool{}, seed: maphash.MakeSeed()}
-	err := eachEntry(own, func(_, entry []byte) error {
-		c.missing[c.hash(entry)] = true
+// compareEntries compares the entries of two lists, without their reasons.
+func (l *List) compareEntries(own, fleets io.ReadSeeker) (c *comparison, err error) {
+	c = &comparison{missing: map[uint64]bool{}, seed: maphash.MakeSeed()}
+	c.invalid, err = l.eachEntry(own, func(e listfile.Entry) error {
+		c.missing[c.hash(e)] = true
 		if len(c.missing) > maxCompared {
 			return fmt.Errorf("%w (it is too long to compare)", ErrDiffers)
 		}
@@ -110,39 +116,36 @@ func compare(own, fleets io.ReadSeeker) (*comparison, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c, eachEntry(fleets, func(_, entry []byte) error {
+	_, err = l.eachEntry(fleets, func(e listfile.Entry) error {
 		c.theirs++
-		delete(c.missing, c.hash(entry))
+		delete(c.missing, c.hash(e))
 		return nil
 	})
+	return c, err
 }
 
-func (c *comparison) hash(entry []byte) uint64 { return maphash.Bytes(c.seed, entry) }
+func (c *comparison) hash(e listfile.Entry) uint64 {
+	return maphash.Comparable(c.seed, [2]string{listedit.Key(e), strconv.FormatBool(e.Exception)})
+}
 
-// eachEntry calls use for each line of a list that has an entry, with the line and the entry
-// without its reason.
-func eachEntry(r io.ReadSeeker, use func(line, entry []byte) error) error {
+// eachEntry calls use for each entry of a list, also if its time is over, and counts the invalid
+// lines.
+func (l *List) eachEntry(r io.ReadSeeker, use func(listfile.Entry) error) (invalid int, err error) {
 	if _, err := r.Seek(0, io.SeekStart); err != nil {
-		return err
+		return 0, err
 	}
-	lines := bufio.NewScanner(r)
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
-		line := lines.Bytes()
-		entry := line
-		for i := range line {
-			if line[i] == '#' && (i == 0 || line[i-1] == ' ' || line[i-1] == '\t') {
-				entry = line[:i]
-				break
-			}
+	o := l.Options
+	o.Now = 1
+	in := listfile.NewReader(r, o)
+	for e, err := range in.All() {
+		if err == nil {
+			err = use(e)
 		}
-		if entry = bytes.ToLower(bytes.TrimSpace(entry)); len(entry) > 0 {
-			if err := use(line, entry); err != nil {
-				return err
-			}
+		if err != nil {
+			return 0, err
 		}
 	}
-	return lines.Err()
+	return in.Result().Invalid, nil
 }
 
 // Take makes the fleet's version of a list the file, whatever that has now. What it has stays
@@ -225,7 +228,7 @@ func (l *list) appendMissing(content *atomicfile.File) (added int, err error) {
 		return 0, err
 	}
 	defer own.Close()
-	c, err := compare(own, content.File)
+	c, err := l.compareEntries(own, content.File)
 	if err != nil || len(c.missing) == 0 {
 		return 0, err
 	}
@@ -243,12 +246,11 @@ func (l *list) appendMissing(content *atomicfile.File) (added int, err error) {
 	if last[0] != '\n' {
 		_ = out.WriteByte('\n') // an error shows in Flush
 	}
-	err = eachEntry(own, func(line, entry []byte) error {
-		if h := c.hash(entry); c.missing[h] {
+	_, err = l.eachEntry(own, func(e listfile.Entry) error {
+		if h := c.hash(e); c.missing[h] {
 			delete(c.missing, h)
 			added++
-			_, _ = out.Write(line)
-			_ = out.WriteByte('\n')
+			_, _ = out.WriteString(listfile.LineOf(e, l.Options).String() + "\n")
 		}
 		return nil
 	})

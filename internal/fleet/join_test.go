@@ -10,15 +10,18 @@ import (
 
 // TestFirstJoin shares lists that have contents of their own.
 func TestFirstJoin(t *testing.T) {
-	const fleets = "# of the fleet\none@example.net # reason\nTwo.example ## note\nann@example.net three.example\n"
+	const fleets = "# of the fleet\none@example.net # reason\nTwo.example ## note\n\"a #b\"@example.net # quoted\n"
 	for _, c := range []struct {
 		name, own, want string // want "": nothing is changed
+		added           string // by Merge
 	}{
-		{"empty", "# nothing\n\n", fleets},
-		{"a part", "  one@example.net\n", fleets},
-		{"all, written otherwise", "two.example # why\nONE@example.net\n# comment\nann@example.net three.example", fleets},
-		{"more", "one@example.net\nfour.example\n", ""},
-		{"the same", fleets, fleets},
+		{"empty", "# nothing\n\n", fleets, ""},
+		{"a part", "  one@example.net\n", fleets, ""},
+		{"all, written otherwise", ".two.example. # why\n<ONE@example.net>\n# comment\n\"a #B\"@example.net", fleets, ""},
+		{"more", "one@example.net\nfour.example\n", "", "four.example\n"},
+		{"another quoted name", "two.example\n\"a #c\"@example.net\n", "", "\"a #c\"@example.net\n"},
+		{"a line that is no entry", "two.example\ncom\n", "", ""},
+		{"the same", fleets, fleets, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -41,11 +44,11 @@ func TestFirstJoin(t *testing.T) {
 			if err := b.add("blocked", "five.example"); !errors.Is(err, ErrDiffers) {
 				t.Errorf("the edit: %v", err)
 			}
-			if added, err := b.Merge(t.Context(), "blocked", "ann", "both"); err != nil || added != 1 {
+			if added, err := b.Merge(t.Context(), "blocked", "ann", "both"); err != nil || added != strings.Count(c.added, "\n") {
 				t.Fatal(added, err)
 			}
 			equal(t, "blocked", a, b)
-			has(t, "blocked", fleets+"four.example\n", a, b)
+			has(t, "blocked", fleets+c.added, a, b)
 		})
 	}
 }

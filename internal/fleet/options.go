@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+
+	"spamgate/blocklist/listfile"
 )
 
 // Options say what a [Member] shares, and with whom.
@@ -77,6 +79,8 @@ type List struct {
 	Path string
 
 	MaxBytes int64 // of the content
+
+	Options listfile.Options // how its entries are read, unless it is the accounts
 }
 
 // times are how long this and that takes.

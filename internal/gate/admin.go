@@ -6,10 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/user"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -18,6 +16,7 @@ import (
 	"spamgate/internal/admin"
 	"spamgate/internal/config"
 	"spamgate/internal/listedit"
+	"spamgate/internal/managed"
 	"spamgate/internal/recipients"
 	"spamgate/internal/report"
 	"spamgate/internal/setup"
@@ -144,10 +143,19 @@ func (g *adminHandler) Rescan(ctx context.Context) (admin.Rescanned, error) {
 }
 
 // Accept implements admin.Gate.
-func (g *adminHandler) Accept(ctx context.Context, name, sum string) (admin.Accepted, error) {
+func (g *adminHandler) Accept(ctx context.Context, by managed.By, name string, r admin.AcceptRequest) (done admin.Accepted, err error) {
 	if f := g.recipientFile(name); f != nil {
-		return g.acceptRecipients(f)
+		done, err = g.acceptRecipients(f)
+	} else {
+		done, err = g.acceptList(ctx, name, r.SHA256)
 	}
+	if err == nil && r.SHA256 == "" { // one with a sum is part of a change, whose author records it
+		g.record(by.Record("accept", name, "", r.Why), done.What())
+	}
+	return done, err
+}
+
+func (g *adminHandler) acceptList(ctx context.Context, name, sum string) (admin.Accepted, error) {
 	l, err := g.list(name)
 	if err != nil {
 		return admin.Accepted{}, err
@@ -204,12 +212,12 @@ func (g *adminHandler) acceptRecipients(f *recipients.File) (admin.Accepted, err
 }
 
 // Pin implements admin.Gate.
-func (g *adminHandler) Pin(ctx context.Context, who admin.Peer, name string, r admin.PinRequest) (admin.PinResult, error) {
+func (g *adminHandler) Pin(ctx context.Context, by managed.By, name string, r admin.PinRequest) (admin.PinResult, error) {
 	before, err := g.list(name)
 	if err != nil {
 		return admin.PinResult{}, err
 	}
-	record := g.record(who, admin.AuditRecord{SudoUser: r.SudoUser})
+	record := by.Record("pin", name, "", r.Why)
 	pin, err := g.store.Pin(ctx, name, blocklist.Pin{Sum: r.SHA256, Entries: r.Entries, Since: record.Time, Who: record.Person(), Why: r.Why})
 	if err == nil {
 		err = g.fleet.pins.changed(ctx, name, before.Pinned, &pin)
@@ -217,15 +225,16 @@ func (g *adminHandler) Pin(ctx context.Context, who admin.Peer, name string, r a
 	if err != nil {
 		return admin.PinResult{}, err
 	}
-	return g.pinResult(name, before)
+	return g.pinResult(record, &pin, before)
 }
 
 // Unpin implements admin.Gate.
-func (g *adminHandler) Unpin(ctx context.Context, name string) (admin.PinResult, error) {
+func (g *adminHandler) Unpin(ctx context.Context, by managed.By, name string, r admin.UnpinRequest) (admin.PinResult, error) {
 	before, err := g.list(name)
 	if err != nil {
 		return admin.PinResult{}, err
 	}
+	record := by.Record("unpin", name, "", r.Why)
 	err = g.store.Unpin(ctx, name)
 	if errors.Is(err, store.ErrNotPinned) {
 		err = fmt.Errorf("list %s: %w", name, admin.ErrNotPinned)
@@ -236,10 +245,13 @@ func (g *adminHandler) Unpin(ctx context.Context, name string) (admin.PinResult,
 	if err != nil {
 		return admin.PinResult{}, err
 	}
-	return g.pinResult(name, before)
+	return g.pinResult(record, nil, before)
 }
 
-func (g *adminHandler) pinResult(name string, before blocklist.ListStats) (admin.PinResult, error) {
+// pinResult records a new pin, or the end of one, and returns what it has done.
+func (g *adminHandler) pinResult(record *listedit.Record, pin *blocklist.Pin, before blocklist.ListStats) (admin.PinResult, error) {
+	name := before.Name
+	g.record(record, report.Pinned(pin).What())
 	l, err := g.list(name)
 	if err != nil {
 		return admin.PinResult{}, err
@@ -279,22 +291,20 @@ func (g *adminHandler) Unused(ctx context.Context, name string, since time.Time,
 }
 
 // Audit implements admin.Gate.
-func (g *adminHandler) Audit(who admin.Peer, r admin.AuditRecord) error {
-	log := &listedit.Log{Dir: g.current.Load().config.State.Dir}
-	return log.Append(g.record(who, r))
+func (g *adminHandler) Audit(by managed.By, r admin.AuditRecord) error {
+	record := by.Record(r.Command, r.List, r.File, r.Why)
+	record.What = r.What
+	return g.auditLog().Append(record)
 }
 
-// record returns the record of a change that a caller made.
-func (g *adminHandler) record(who admin.Peer, r admin.AuditRecord) *listedit.Record {
-	record := &listedit.Record{
-		Time: time.Now().UTC(), UID: -1, SudoUser: r.SudoUser,
-		Command: r.Command, List: r.List, File: r.File, What: r.What, Why: r.Why,
+func (g *adminHandler) auditLog() *listedit.Log {
+	return &listedit.Log{Dir: g.current.Load().config.State.Dir}
+}
+
+// record writes to the audit log what was done, which a failure cannot take back.
+func (g *adminHandler) record(r *listedit.Record, what string) {
+	r.What = what
+	if err := g.auditLog().Append(r); err != nil {
+		g.gate.log.Error("done, but not recorded in the audit log", "command", r.Command, "list", r.List, "error", err)
 	}
-	if who.Known {
-		record.UID = who.UID
-		if u, err := user.LookupId(strconv.Itoa(who.UID)); err == nil {
-			record.User = u.Username
-		}
-	}
-	return record
 }

@@ -15,6 +15,7 @@ import (
 	"spamgate/internal/fetch"
 	"spamgate/internal/fleet"
 	"spamgate/internal/fleet/fleettest"
+	"spamgate/internal/managed"
 )
 
 // TestDecideLists edits the file of a shared list by hand, and decides about it in each way.
@@ -97,7 +98,7 @@ func TestJoinAlone(t *testing.T) {
 		"; this gate stays in the fleet, and connects when its servers can be reached; spamgate fleet leave takes it out",
 	} {
 		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-		_, err := g.FleetJoin(ctx, admin.Peer{}, admin.FleetJoinRequest{})
+		_, err := g.FleetJoin(ctx, managed.By{}, admin.FleetJoinRequest{})
 		cancel()
 		if !errors.Is(err, fleet.ErrOffline) || !strings.HasSuffix(err.Error(), want) {
 			t.Errorf("got %v", err)

@@ -201,7 +201,7 @@ func (f *fleetPart) health() *admin.FleetHealth {
 func (g *adminHandler) Fleet(ctx context.Context) admin.Fleet { return g.fleet.status(ctx) }
 
 // FleetJoin implements admin.FleetGate.
-func (g *adminHandler) FleetJoin(ctx context.Context, who admin.Peer, r admin.FleetJoinRequest) (admin.FleetJoined, error) {
+func (g *adminHandler) FleetJoin(ctx context.Context, by managed.By, r admin.FleetJoinRequest) (admin.FleetJoined, error) {
 	c := g.current.Load().config
 	if !c.Fleet.On() {
 		return admin.FleetJoined{}, admin.ErrNoFleet
@@ -216,7 +216,7 @@ func (g *adminHandler) FleetJoin(ctx context.Context, who admin.Peer, r admin.Fl
 	if err != nil {
 		return joined, joinedAlone(err, left)
 	}
-	joined.Lists = decideLists(ctx, m, r, g.record(who, admin.AuditRecord{SudoUser: r.SudoUser}).Person())
+	joined.Lists = decideLists(ctx, m, r, by.Record("fleet join", "", "", r.Why).Person())
 	_ = g.store.Rescan(ctx) // what is wrong with lists is in the status
 	joined.Fleet = g.fleet.own()
 	return joined, nil

@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	runtimemetrics "runtime/metrics"
+	"time"
 )
 
 // The garbage collector runs when there is as much garbage as garbageFloor, or as gcPercent
@@ -20,9 +21,14 @@ const (
 	garbageFloor = 32 << 20
 )
 
+// startTime is after the start and the measuring of the filter, on a machine that is not busy.
+const startTime = 5 * time.Second
+
 // boundGarbage sets these bounds, unless the operator has set GOGC. It adapts them to the
-// memory in use after each collection.
+// memory in use after each collection. What the start leaves is given back once, since an idle
+// gate would collect nothing for hours.
 func boundGarbage() {
+	time.AfterFunc(startTime, debug.FreeOSMemory)
 	if _, set := os.LookupEnv("GOGC"); !set {
 		(&collector{percent: 100}).adapt()
 	}

@@ -40,7 +40,7 @@ func CopyServed(w io.Writer, l config.List, stats blocklist.ListStats) (n int, e
 	defer file.Close()
 	hash := sha256.New()
 	raw := io.TeeReader(file, hash)
-	options := Options(l)
+	options := setup.ListOptions(l)
 	options.Now = 0 // entries that have expired are left out
 	o, out := PlainOptions(l), bufio.NewWriter(w)
 	for e, err := range listfile.NewReader(raw, options).All() {

@@ -12,7 +12,6 @@ import (
 
 	"spamgate/blocklist/listfile"
 	"spamgate/blocklist/store"
-	"spamgate/blocklist/verdict"
 	"spamgate/internal/config"
 	"spamgate/internal/setup"
 	"spamgate/internal/text"
@@ -70,7 +69,7 @@ func (l *List) Writable() bool { return l.URL == "" && !l.InDNS() && l.ReadsPlai
 
 // New finds the files of a list.
 func New(l config.List) (*List, error) {
-	list := &List{List: l, Options: Options(l)}
+	list := &List{List: l, Options: setup.ListOptions(l)}
 	if l.InDNS() {
 		return list, noFiles(l)
 	}
@@ -83,21 +82,6 @@ func New(l config.List) (*List, error) {
 	}
 	list.Paths = files
 	return list, nil
-}
-
-// Options returns how the entries of a list are read.
-func Options(l config.List) listfile.Options {
-	return listfile.Options{
-		Allow:             l.Type == "allow",
-		Exact:             l.Match == "exact",
-		AllowPublicSuffix: l.AllowPublicSuffix,
-		PerRecipient:      l.PerRecipient,
-		Format:            l.Format,
-		Column:            l.Column,
-		Discard:           verdict.ActionOf(l.Action).Drops(),
-		MaxBytes:          l.MaxBytes,
-		Now:               1, // entries whose time is over are lines, too
-	}
 }
 
 // findManaged finds the file of a managed list. A list that has not begun yet has none. Whoever

@@ -44,8 +44,8 @@ func User(uid int, sudoUser string) By {
 // Self returns the user of this process.
 func Self() By { return User(os.Geteuid(), os.Getenv("SUDO_USER")) }
 
-// record returns the record of a change.
-func (by *By) record(command, list, file, why string) *listedit.Record {
+// Record returns the record of a change.
+func (by *By) Record(command, list, file, why string) *listedit.Record {
 	return &listedit.Record{
 		Time: time.Now().UTC(), UID: by.UID, User: by.User, SudoUser: by.SudoUser,
 		By: by.Name, Role: by.Role, Through: by.Through,

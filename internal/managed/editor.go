@@ -187,7 +187,7 @@ type edit struct {
 }
 
 func (e *Editor) edit(by By, l *listfiles.List, command string, o Options) *edit {
-	return &edit{Editor: e, list: l, options: o, record: by.record(cmp.Or(o.Command, command), l.Name, l.Copy, o.Why)}
+	return &edit{Editor: e, list: l, options: o, record: by.Record(cmp.Or(o.Command, command), l.Name, l.Copy, o.Why)}
 }
 
 // do replaces the list's content by what change writes, and makes it live.

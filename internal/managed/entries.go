@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"spamgate/blocklist/listfile"
+	"spamgate/internal/config"
 	"spamgate/internal/listedit"
 	"spamgate/internal/listfiles"
 )
@@ -35,7 +36,7 @@ func (e *Editor) Add(ctx context.Context, by By, list string, entries []NewEntry
 	if err != nil {
 		return Result{}, err
 	}
-	lines, err := e.lines(l, entries)
+	lines, err := Lines(e.config(), l, entries)
 	if err != nil {
 		return Result{}, err
 	}
@@ -123,9 +124,9 @@ func cancelled(l *listfiles.List, additions []listedit.Addition) error {
 	return fmt.Errorf("list %s: %w", l.Name, errors.Join(errs...))
 }
 
-// lines returns the lines of new entries. It refuses those that the list would not take.
-func (e *Editor) lines(l *listfiles.List, entries []NewEntry) ([]listfile.Line, error) {
-	guarded := listfiles.NewProtection(e.config())
+// Lines returns the lines of new entries of a list. It refuses those that the list would not take.
+func Lines(c *config.Config, l *listfiles.List, entries []NewEntry) ([]listfile.Line, error) {
+	guarded := listfiles.NewProtection(c)
 	lines := make([]listfile.Line, len(entries))
 	var errs []error
 	for i, n := range entries {
@@ -139,13 +140,22 @@ func (e *Editor) lines(l *listfiles.List, entries []NewEntry) ([]listfile.Line, 
 			x, err = lines[i].Parse(l.Options)
 		}
 		if err != nil {
-			errs = append(errs, fmt.Errorf("%w: %w", ErrEntry, err))
+			errs = append(errs, refusal{ErrEntry, err})
 		} else if err := guarded.Check(l, x); err != nil {
-			errs = append(errs, fmt.Errorf("%w: %w", ErrProtected, err))
+			errs = append(errs, refusal{ErrProtected, err})
 		}
 	}
 	return lines, errors.Join(errs...)
 }
+
+// refusal is an error of a kind, which its text does not name.
+type refusal struct {
+	kind error
+	error
+}
+
+// Unwrap returns the errors that it is.
+func (r refusal) Unwrap() []error { return []error{r.kind, r.error} }
 
 // parse returns the text of a line with the entry, and the entry. The two sides are parsed
 // each by itself, so that neither can hold what belongs to the other.
@@ -170,7 +180,11 @@ func (n *Name) parse(l *listfiles.List) (text string, x listfile.Entry, err erro
 	if err != nil {
 		return text, x, fmt.Errorf("the recipient: %w", err)
 	}
-	text = recipient + " " + text
+	gap := " "
+	if !l.Managed { // a file that people read
+		gap = "  "
+	}
+	text = recipient + gap + text
 	both, err := listfile.ParseEntry(text, l.Options)
 	if err == nil && (both.For != side.Key || both.Key != x.Key || both.Exception != x.Exception || side.Exception) {
 		err = fmt.Errorf("%q: a list would read this otherwise", text)

@@ -53,7 +53,7 @@ func FleetLists(c *config.Config) (lists []fleet.List) {
 		if !l.Fleet {
 			continue
 		}
-		list := fleet.List{Name: l.Name, Kind: fleet.Managed, Path: l.Copy, MaxBytes: cmp.Or(l.MaxBytes, store.DefaultMaxBytes)}
+		list := fleet.List{Name: l.Name, Kind: fleet.Managed, Path: l.Copy, MaxBytes: cmp.Or(l.MaxBytes, store.DefaultMaxBytes), Options: ListOptions(l)}
 		if l.URL != "" {
 			list.Kind, list.MaxBytes = fleet.Fetched, cmp.Or(l.MaxBytes, maxFetched)
 		}

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"spamgate/blocklist"
+	"spamgate/blocklist/listfile"
 	"spamgate/blocklist/store"
 	"spamgate/blocklist/verdict"
 	"spamgate/internal/config"
@@ -46,6 +47,21 @@ func BlocklistConfig(c *config.Config, log *slog.Logger) (store.Config, error) {
 		b.Lists = append(b.Lists, list)
 	}
 	return b, nil
+}
+
+// ListOptions returns how the entries of a list are read.
+func ListOptions(l config.List) listfile.Options {
+	return listfile.Options{
+		Allow:             l.Type == "allow",
+		Exact:             l.Match == "exact",
+		AllowPublicSuffix: l.AllowPublicSuffix,
+		PerRecipient:      l.PerRecipient,
+		Format:            l.Format,
+		Column:            l.Column,
+		Discard:           verdict.ActionOf(l.Action).Drops(),
+		MaxBytes:          l.MaxBytes,
+		Now:               1, // entries whose time is over are lines, too
+	}
 }
 
 // advise returns the command by which a list that fails is helped.

@@ -60,7 +60,7 @@ func TestHeldAcceptRollback(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{`"command":"accept"`, `100 entries; 1500 before`, `"why":"cleaned up"`, `"command":"rollback"`, `"why":"that was wrong"`, fmt.Sprintf(`"uid":%d`, os.Getuid())} {
+	for _, want := range []string{`"command":"accept"`, `100 entries; 1,500 before`, `"why":"cleaned up"`, `"command":"rollback"`, `"why":"that was wrong"`, fmt.Sprintf(`"uid":%d`, os.Getuid())} {
 		if !strings.Contains(string(audit), want) {
 			t.Errorf("the audit log lacks %s:\n%s", want, audit)
 		}

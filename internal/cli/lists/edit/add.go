@@ -19,6 +19,7 @@ import (
 	"spamgate/internal/config"
 	"spamgate/internal/listedit"
 	"spamgate/internal/listfiles"
+	"spamgate/internal/managed"
 	"spamgate/internal/term"
 	"spamgate/internal/text"
 	"spamgate/internal/words"
@@ -102,7 +103,11 @@ func listsAdd(s *session.Session, o listsAddOptions, args []string) error {
 	if err := checkSides(s, list); err != nil {
 		return err
 	}
-	entries, err := newEntries(s, list, o, args)
+	entries, err := newEntries(s, o, args)
+	if err != nil {
+		return err
+	}
+	lines, err := managed.Lines(s.Config, list, entries)
 	if err != nil {
 		return err
 	}
@@ -111,55 +116,40 @@ func listsAdd(s *session.Session, o listsAddOptions, args []string) error {
 		return err
 	}
 	e := &entryEdit{s.Edit(list, file)}
-	report, err := e.add(s, entries)
+	report, err := e.add(s, entries, lines)
 	if err != nil {
 		return err
 	}
 	return s.PrintChange(report, report.print)
 }
 
-// newEntries parses and checks the entries to be added.
-func newEntries(s *session.Session, l *listfiles.List, o listsAddOptions, args []string) ([]listfile.Line, error) {
-	until := ""
+// newEntries returns the entries to be added, which are not checked.
+func newEntries(s *session.Session, o listsAddOptions, args []string) (entries []managed.NewEntry, err error) {
+	n := managed.NewEntry{Name: managed.Name{For: s.Recipient}, Reason: o.Reason, Note: o.note}
 	if o.until != "" {
-		end, err := words.ParseUntil(o.until, time.Now())
-		if err != nil {
+		if n.Until, err = words.ParseUntil(o.until, time.Now()); err != nil {
 			return nil, fmt.Errorf("--until: %w", err)
 		}
-		until = listfile.UntilText(end)
 	}
-	flags := listfile.Line{Reason: strings.TrimSpace(o.Reason), Note: strings.TrimSpace(o.note), Until: until}
-	entries := make([]listfile.Line, len(args))
-	guarded := listfiles.NewProtection(s.Config)
-	var errs []error
-	for i, text := range args {
-		n := flags
-		n.Text = withRecipient(s, strings.TrimSpace(text))
-		entries[i] = n
-		e, err := n.Parse(l.Options)
-		if err == nil {
-			err = guarded.Check(l, e)
-		}
-		if err != nil {
-			errs = append(errs, err)
-		}
+	for _, n.Entry = range args {
+		entries = append(entries, n)
 	}
-	return entries, errors.Join(errs...)
+	return entries, nil
 }
 
-// add adds the entries and reports how they relate to other entries.
-func (e *entryEdit) add(ctx context.Context, entries []listfile.Line) (*addReport, error) {
-	additions, changed, err := e.addEntries(ctx, entries)
+// add adds the entries, of which lines are the lines, and reports how they relate to other entries.
+func (e *entryEdit) add(ctx context.Context, entries []managed.NewEntry, lines []listfile.Line) (*addReport, error) {
+	additions, changed, err := e.addEntries(ctx, entries, lines)
 	if err != nil {
 		return nil, err
 	}
 	report := &addReport{List: e.List.Name, File: e.File, DryRun: e.DryRun, Changed: changed}
 	var refused []error
-	for i, a := range additions {
+	for _, a := range additions {
 		if a.What == listedit.Refused {
 			refused = append(refused, e.cancelled(a))
 		}
-		report.Entries = append(report.Entries, e.describeAddition(entries[i], a))
+		report.Entries = append(report.Entries, e.describeAddition(a))
 	}
 	if refused != nil {
 		return nil, errors.Join(refused...)
@@ -183,13 +173,13 @@ func (e *entryEdit) cancelled(a listedit.Addition) error {
 }
 
 // addEntries adds the entries.
-func (e *entryEdit) addEntries(ctx context.Context, entries []listfile.Line) (additions []listedit.Addition, changed bool, err error) {
+func (e *entryEdit) addEntries(ctx context.Context, entries []managed.NewEntry, lines []listfile.Line) (additions []listedit.Addition, changed bool, err error) {
 	if e.List.Managed {
-		return e.addManaged(ctx, entries)
+		return e.addManaged(ctx, entries, lines)
 	}
 	change, err := e.Rewrite(ctx, func(old io.ReadSeeker, w io.Writer) error {
 		var err error
-		additions, err = e.addLines(old, w, entries)
+		additions, err = e.addLines(old, w, lines)
 		return err
 	})
 	return additions, change.Changed, err
@@ -209,7 +199,7 @@ func (e *entryEdit) addLines(old io.ReadSeeker, w io.Writer, entries []listfile.
 }
 
 // describeAddition returns the report on one entry.
-func (e *entryEdit) describeAddition(n listfile.Line, a listedit.Addition) addedEntry {
+func (e *entryEdit) describeAddition(a listedit.Addition) addedEntry {
 	a.New.Line = a.Line
 	d := addedEntry{EntryInfo: listfiles.NewEntryInfo(e.List.Name, e.File, a.New), What: a.What, Meaning: meaning(a.New)}
 	if len(a.Extra) > 0 && a.What == listedit.Updated {

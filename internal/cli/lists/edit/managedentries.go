@@ -16,24 +16,17 @@ import (
 type entryEdit struct{ *session.Edit }
 
 // addManaged adds entries to a managed list.
-func (e *entryEdit) addManaged(ctx context.Context, entries []listfile.Line) (additions []listedit.Addition, changed bool, err error) {
-	news := make([]managed.NewEntry, len(entries))
-	parsed := make([]listfile.Entry, len(entries))
-	for i, n := range entries {
-		if parsed[i], err = n.Parse(e.List.Options); err != nil {
-			return nil, false, err
-		}
-		news[i] = managed.NewEntry{Name: nameOf(parsed[i], e.List), Reason: n.Reason, Note: n.Note}
-		if parsed[i].Until != 0 {
-			news[i].Until = time.Unix(parsed[i].Until, 0)
-		}
-	}
-	r, err := admin.Call(ctx, e.Editor(), admin.OpAdd, admin.AddRequest{Entries: news, Options: e.Options()}, e.List.Name)
+func (e *entryEdit) addManaged(ctx context.Context, entries []managed.NewEntry, lines []listfile.Line) (additions []listedit.Addition, changed bool, err error) {
+	r, err := admin.Call(ctx, e.Editor(), admin.OpAdd, admin.AddRequest{Entries: entries, Options: e.Options()}, e.List.Name)
 	if err != nil {
 		return nil, false, err
 	}
 	for i, entry := range r.Entries {
-		additions = append(additions, addition(parsed[i], entry))
+		parsed, err := lines[i].Parse(e.List.Options)
+		if err != nil {
+			return nil, false, err
+		}
+		additions = append(additions, addition(parsed, entry))
 	}
 	return additions, r.Changed, nil
 }

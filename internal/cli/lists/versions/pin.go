@@ -205,7 +205,7 @@ func (p *pinRun) byHand(pin blocklist.Pin, result *pinReport) (*pinReport, error
 	}
 	err = p.Recorded(p.list.Name, "", func() (string, error) {
 		if p.unpin {
-			return admin.Unpinned, store.UnpinList(lists, p.list.Name)
+			return result.Pinned.What(), store.UnpinList(lists, p.list.Name)
 		}
 		return result.Pinned.What(), store.PinList(p, lists, p.list.Name, pin)
 	})
