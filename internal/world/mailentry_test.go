@@ -1,4 +1,4 @@
-package model
+package world
 
 import (
 	"slices"
@@ -14,6 +14,9 @@ var keptKeys = map[string][]string{} // since they are asked for again and again
 func keysOf(address string) []string {
 	keys, ok := keptKeys[address]
 	if !ok {
+		if len(keptKeys) == 10_000 {
+			clear(keptKeys)
+		}
 		keys = makeKeys(address)
 		keptKeys[address] = keys
 	}
@@ -62,15 +65,15 @@ func rankOf(entry, address string, exact bool) int {
 	return slices.Index(keysOf(address), entry)
 }
 
-// line is a line of a list.
-type line struct {
+// listLine is a line of a list.
+type listLine struct {
 	rcpt      string // of a list with entries for recipients
 	exception bool
 	entry     string
 }
 
-func parseLine(text string, perRecipient bool) line {
-	var l line
+func parseLine(text string, perRecipient bool) listLine {
+	var l listLine
 	if perRecipient {
 		l.rcpt, text, _ = strings.Cut(text, " ")
 	}
@@ -89,9 +92,25 @@ func (p place) compare(q place) int {
 	return p.sender - q.sender
 }
 
-// own returns the rank of the list's own match of an address for a recipient; -1 if it has
-// none. An exception cancels what is less or equally specific.
+// own returns what match does, and keeps it.
 func (l *list) own(address, rcpt string) int {
+	if !l.perRecipient {
+		rcpt = ""
+	}
+	rank, ok := l.known[[2]string{address, rcpt}]
+	if !ok {
+		if l.known == nil {
+			l.known = map[[2]string]int{}
+		}
+		rank = l.match(address, rcpt)
+		l.known[[2]string{address, rcpt}] = rank
+	}
+	return rank
+}
+
+// match returns the rank of the list's own match of an address for a recipient; -1 if it has
+// none. An exception cancels what is less or equally specific.
+func (l *list) match(address, rcpt string) int {
 	var best, exception *place
 	for _, text := range l.lines {
 		line := parseLine(text, l.perRecipient)

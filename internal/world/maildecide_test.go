@@ -1,4 +1,4 @@
-package model
+package world
 
 import (
 	"slices"
@@ -12,7 +12,7 @@ type reply struct {
 	sender string // wrapped, by whose match a list decides
 }
 
-func refusal(a answer) reply {
+func refusal(a ruling) reply {
 	return reply{map[action]int{reject: 550, deferred: 451}[a.action], a.list, a.sender}
 }
 
@@ -44,7 +44,7 @@ type recipient struct {
 	rule    rule
 }
 
-func (w *world) recipient(address string) recipient {
+func (w *configuration) recipient(address string) recipient {
 	r := recipient{address: address}
 	local, domain, _ := strings.Cut(address, "@")
 	for _, rule := range w.rules {
@@ -66,7 +66,7 @@ func (w *world) recipient(address string) recipient {
 // matches reports whether the rule is one for a recipient.
 func (r *rule) matches(address string) bool {
 	l := list{lines: r.match}
-	return l.own(address, "") >= 0
+	return l.match(address, "") >= 0
 }
 
 // keys returns the normal forms of the entries of match.
@@ -83,7 +83,7 @@ func (r *rule) keys() []string {
 }
 
 // limit returns what an answer means for the recipient.
-func (r *recipient) limit(a answer) answer {
+func (r *recipient) limit(a ruling) ruling {
 	switch {
 	case r.exempt && a.action > tag, r.rule.monitor:
 		a.action = accept
@@ -97,7 +97,7 @@ func (r *recipient) limit(a answer) answer {
 }
 
 // ask returns what the lists say of a sender, for a recipient.
-func (w *world) ask(m *message, r *recipient, a address, header bool, current phase) (today, proved answer) {
+func (w *configuration) ask(m *message, r *recipient, a address, header bool, current phase) (today, proved ruling) {
 	q := question{w, m, a, header, r.address, r.rule}
 	today, proved = q.answer(current)
 	return r.limit(today), r.limit(proved)
@@ -106,12 +106,30 @@ func (w *world) ask(m *message, r *recipient, a address, header bool, current ph
 // finding is what counts for one recipient.
 type finding struct {
 	recipient
-	worst answer
+	worst ruling
 	tags  []string
+
+	noAnswer bool // about a sender in the header
+}
+
+// noAnswer reports whether the lists cannot be asked for a recipient.
+func (w *configuration) noAnswer(r *recipient, header bool, sender string) bool {
+	own := slices.ContainsFunc(w.lists, func(l list) bool {
+		return l.perRecipient && slices.ContainsFunc(l.lines, func(line string) bool { return strings.HasPrefix(line, r.address+" ") })
+	})
+	return slices.ContainsFunc(w.faults, func(f outage) bool {
+		switch {
+		case f.rcpt != "" && f.rcpt != r.address:
+			return false
+		case f.keys:
+			return !header
+		}
+		return (f.rcpt == "" || own) && f.about(header, sender)
+	})
 }
 
 // tagging returns the lists that tag a message for a recipient, unless something else counts.
-func (w *world) tagging(m *message, r recipient) (names []string) {
+func (w *configuration) tagging(m *message, r recipient) (names []string) {
 	add := func(a address, header bool) {
 		q := question{w, m, a, header, r.address, r.rule}
 		for _, sender := range w.senders(a) {
@@ -132,9 +150,9 @@ func (w *world) tagging(m *message, r recipient) (names []string) {
 }
 
 // find returns what counts for a recipient, if pending proofs hold (proved) or not.
-func (w *world) find(m *message, r recipient, current phase, proved bool) finding {
+func (w *configuration) find(m *message, r recipient, current phase, proved bool) finding {
 	f := finding{recipient: r}
-	add := func(a answer) {
+	add := func(a ruling) {
 		if a.action > f.worst.action {
 			f.worst = a
 		}
@@ -142,7 +160,7 @@ func (w *world) find(m *message, r recipient, current phase, proved bool) findin
 			f.tags = append(f.tags, a.list)
 		}
 	}
-	choose := func(today, later answer) answer {
+	choose := func(today, later ruling) ruling {
 		if proved {
 			return later
 		}
@@ -155,7 +173,13 @@ func (w *world) find(m *message, r recipient, current phase, proved bool) findin
 	}
 	for _, field := range m.fields {
 		for _, a := range field.addresses {
-			add(choose(w.ask(m, &r, a, true, current)))
+			switch {
+			case !w.noAnswer(&r, true, a.written):
+				add(choose(w.ask(m, &r, a, true, current)))
+			case !r.exempt:
+				f.noAnswer = true
+				add(ruling{action: deferred})
+			}
 		}
 	}
 	if envelope.mayClear && f.worst != envelope && (f.worst.action == reject || f.worst.action == discard) {
@@ -165,7 +189,7 @@ func (w *world) find(m *message, r recipient, current phase, proved bool) findin
 }
 
 // decide returns what becomes of a message.
-func (w *world) decide(m *message) outcome {
+func (w *configuration) decide(m *message) outcome {
 	var rcpts []reply
 	var taken, dropped []recipient
 	for _, path := range m.rcpts {
@@ -190,7 +214,7 @@ func (w *world) decide(m *message) outcome {
 
 // conclude returns what becomes of a message to recipients that were accepted: those that
 // the next hop has been asked about, and those whose mail is dropped because of the envelope.
-func (w *world) conclude(m *message, taken, dropped []recipient) outcome {
+func (w *configuration) conclude(m *message, taken, dropped []recipient) outcome {
 	switch {
 	case len(taken)+len(dropped) == 0:
 		return outcome{}
@@ -265,7 +289,7 @@ func addresses(rs []recipient) (all []string) {
 }
 
 // settle decides about a message for all recipients together, at the end of the header.
-func (w *world) settle(findings []finding, dropped []recipient) outcome {
+func (w *configuration) settle(findings []finding, dropped []recipient) outcome {
 	var o outcome
 	refusing, taking := split(findings)
 	if len(refusing) > 0 && (len(taking) == 0 || !w.tagMixed) {
@@ -293,7 +317,7 @@ func (w *world) settle(findings []finding, dropped []recipient) outcome {
 
 // settleLate decides at the end of a message that was passed on: no tag can be added any more,
 // and no recipient left out.
-func (w *world) settleLate(findings []finding, dropped []recipient) outcome {
+func (w *configuration) settleLate(findings []finding, dropped []recipient) outcome {
 	var o outcome
 	refusing, taking := split(findings)
 	if len(refusing) > 0 {

@@ -1,4 +1,4 @@
-package model
+package world
 
 import (
 	"slices"
@@ -30,6 +30,8 @@ type list struct {
 	exact, perRecipient  bool
 	spf, dkim            bool // proven_by
 	lines                []string
+
+	known map[[2]string]int // of own, for these lines
 }
 
 func (l *list) actionAt(header bool) action {
@@ -49,7 +51,7 @@ type rule struct {
 }
 
 // world is a configuration.
-type world struct {
+type configuration struct {
 	lists            []list
 	rules            []rule
 	exemptRecipients []string // "user@", "@domain" or "user@domain"
@@ -58,11 +60,11 @@ type world struct {
 	srs, batv        bool // unwrap
 	checkBounces     bool
 	tagMixed         bool // mixed_headers = "tag"
-	faults           []fault
+	faults           []outage
 }
 
 // fault says that the lists cannot be asked: for the keys of a recipient, or about a sender.
-type fault struct {
+type outage struct {
 	rcpt             string // the lists with entries for this recipient; "": all lists
 	keys             bool
 	sender           string // "": every sender
@@ -70,7 +72,7 @@ type fault struct {
 }
 
 // about reports whether the lists cannot be asked about a sender.
-func (f *fault) about(header bool, sender string) bool {
+func (f *outage) about(header bool, sender string) bool {
 	return !f.keys && (header && f.header || !header && f.envelope) && (f.sender == "" || f.sender == sender)
 }
 
@@ -99,9 +101,9 @@ type field struct {
 type fact int
 
 const (
-	fails     fact = iota
-	holds          // SPF passes, a signature is valid
-	temporary      // a temporary error
+	fails      fact = iota
+	holds           // SPF passes, a signature is valid
+	unanswered      // a temporary error
 )
 
 type signature struct {
@@ -117,6 +119,7 @@ type message struct {
 	spf        fact
 	trueClient bool // false: SPF does not know whose address to ask about
 	signatures []signature
+	refused    map[string]int // by the next hop, with that code
 }
 
 // A phase is how much of a message is known.
@@ -144,7 +147,7 @@ const maxSignatures = 5
 func (m *message) proof(l *list, sender string, header, wrapped bool, current phase) state {
 	best := notProven
 	if l.spf && !header && !wrapped && m.trueClient {
-		best = max(best, [...]state{fails: notProven, holds: proven, temporary: unknown}[m.spf])
+		best = max(best, [...]state{fails: notProven, holds: proven, unanswered: unknown}[m.spf])
 	}
 	if !l.dkim || sender == "" {
 		return best
@@ -168,7 +171,7 @@ func (m *message) proof(l *list, sender string, header, wrapped bool, current ph
 		case current == atHeader:
 			best = max(best, pending)
 		default:
-			best = max(best, [...]state{fails: notProven, holds: proven, temporary: unknown}[s.fact])
+			best = max(best, [...]state{fails: notProven, holds: proven, unanswered: unknown}[s.fact])
 		}
 	}
 	return best
@@ -189,7 +192,7 @@ func organization(domain string) string {
 const maxWrapped = 4
 
 // senders returns the chain of a sender as far as the gate unwraps it.
-func (w *world) senders(a address) []string {
+func (w *configuration) senders(a address) []string {
 	n := 1
 	for n < len(a.chain) && n <= maxWrapped && (a.schemes[n-1] == srs && w.srs || a.schemes[n-1] == batv && w.batv) {
 		n++
@@ -197,8 +200,8 @@ func (w *world) senders(a address) []string {
 	return a.chain[:n]
 }
 
-// answer is what the lists say of one sender for one recipient.
-type answer struct {
+// ruling is what the lists say of one sender for one recipient.
+type ruling struct {
 	action action
 	list   string // whose match decides, if action is not accept
 	sender string // the wrapped sender whose match that is; "" for the outer one
@@ -210,7 +213,7 @@ type answer struct {
 
 // question is one sender of a message, about one recipient.
 type question struct {
-	w      *world
+	w      *configuration
 	m      *message
 	a      address
 	header bool
@@ -219,8 +222,8 @@ type question struct {
 }
 
 // listed returns the answer if allow matches count for which counts returns true.
-func (q *question) listed(counts func(l *list, sender string, wrapped bool) bool) answer {
-	var best answer
+func (q *question) listed(counts func(l *list, sender string, wrapped bool) bool) ruling {
+	var best ruling
 	shieldAll := false // an allow match of the outer sender shields all that are wrapped
 	for level, sender := range q.w.senders(q.a) {
 		shield, override := -1, false
@@ -257,7 +260,7 @@ func (q *question) listed(counts func(l *list, sender string, wrapped bool) bool
 		}
 	}
 	if q.w.monitor {
-		return answer{clears: best.clears}
+		return ruling{clears: best.clears}
 	}
 	return best
 }
@@ -271,13 +274,13 @@ func (q *question) own(l *list, sender string) int {
 }
 
 // consequence is what a proof can change about an answer.
-func (a answer) consequence() answer {
-	return answer{action: a.action, clears: a.clears, mayClear: a.mayClear}
+func (a ruling) consequence() ruling {
+	return ruling{action: a.action, clears: a.clears, mayClear: a.mayClear}
 }
 
 // answer returns what the lists say now, and what they say if all pending proofs hold.
-func (q *question) answer(current phase) (today, proved answer) {
-	with := func(least state, pendingHolds bool) answer {
+func (q *question) answer(current phase) (today, proved ruling) {
+	with := func(least state, pendingHolds bool) ruling {
 		return q.listed(func(l *list, sender string, wrapped bool) bool {
 			if !l.spf && !l.dkim {
 				return true
@@ -290,7 +293,7 @@ func (q *question) answer(current phase) (today, proved answer) {
 		})
 	}
 	// What an unanswered question might have made milder is deferred at most.
-	soften := func(a, mild answer) answer {
+	soften := func(a, mild ruling) ruling {
 		if (a.action == reject || a.action == discard) && mild.action < a.action {
 			a.action = deferred
 		}

@@ -1,116 +1,142 @@
-package model
+package world
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"fmt"
-	"net"
 	"net/netip"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
-	"testing"
-	"time"
+	"sync/atomic"
 
 	"spamgate/blocklist"
 	"spamgate/blocklist/judge"
-	"spamgate/blocklist/store"
+	"spamgate/blocklist/listfile"
+	"spamgate/blocklist/segment"
 	"spamgate/blocklist/verdict"
 	"spamgate/smtpfilter"
 	"spamgate/smtpfilter/wire"
 )
 
-// gate is a running gate, whose lists and policy can be those of any world.
-type gate struct {
-	dir      string
-	hop      *hop
-	proofs   *proofs
-	listener *smtpfilter.Listener
-	conn     net.Conn
-	in       *bufio.Reader
+// mailGate is the proxy, the milter and the policy service of a gate. It is kept for some worlds, and
+// has the lists and the policy of one configuration at a time.
+type mailGate struct {
+	served atomic.Pointer[blocklist.Set]
+	hop    *hop
+	proofs *proofs
+	proxy  *proxy
+	doors  []entrance // all three
+	ends   []func()
 }
 
-func newGate(t testing.TB) *gate {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	g := &gate{dir: t.TempDir(), hop: &hop{}, proofs: &proofs{}}
-	server := smtpfilter.New(smtpfilter.Config{Hostname: "gate.example"})
-	g.listener, err = server.Listen(l, "", g.settings(t, &world{}))
-	must(t, err)
+// close ends what serves.
+func (g *mailGate) close() {
+	for _, end := range g.ends {
+		end()
+	}
+}
+
+// serve serves until close.
+func (g *mailGate) serve(serve func() error, shutdown func(context.Context) error) {
 	served := make(chan error, 1)
-	go func() { served <- g.listener.Serve() }()
-	g.conn, err = net.Dial("tcp", l.Addr().String())
-	must(t, err)
-	t.Cleanup(func() {
-		g.conn.Close()
-		must(t, server.Shutdown(context.Background()))
-		must(t, <-served)
+	go func() { served <- serve() }()
+	g.ends = append(g.ends, func() {
+		check(shutdown(context.Background()))
+		check(<-served)
 	})
-	g.in = bufio.NewReader(g.conn)
-	g.expect(t, 220)
-	g.send(t, "EHLO client.example\r\n")
-	g.expect(t, 250)
+}
+
+func newMailGate() *mailGate {
+	g := &mailGate{hop: &hop{}, proofs: &proofs{}}
+	first := g.prepare(&configuration{})
+	g.served.Store(first.lists)
+	server := smtpfilter.New(smtpfilter.Config{Hostname: "gate.example"})
+	g.proxy = &proxy{mailGate: g, clients: make(memoryListener)}
+	g.proxy.listener = must(server.Listen(g.proxy.clients, "", first.settings))
+	g.serve(g.proxy.listener.Serve, server.Shutdown)
+	g.doors = []entrance{g.proxy, newMilter(g, first), newPolicyService(g, first)}
 	return g
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+// Set returns the lists that are served.
+func (g *mailGate) Set() *blocklist.Set { return g.served.Load() }
+
+// prepared is what a gate with a configuration has.
+type prepared struct {
+	lists    *blocklist.Set
+	settings smtpfilter.Settings
 }
 
-// served is a Set that does not change.
-type served struct{ set *blocklist.Set }
-
-func (s served) Set() *blocklist.Set { return s.set }
-
-// apply makes the gate's lists and policy those of a world.
-func (g *gate) apply(t testing.TB, w *world) {
-	t.Helper()
-	_, err := g.listener.Apply(g.settings(t, w))
-	must(t, err)
+// apply makes a door's lists and policy those of a configuration.
+func (g *mailGate) apply(d entrance, p prepared) {
+	g.served.Store(p.lists)
+	d.apply(p.settings)
 }
 
-// config writes the lists of a world into files.
-func (g *gate) config(t testing.TB, w *world) store.Config {
-	c := store.Config{Filter: blocklist.Filter{Kind: blocklist.KindSized, FPR: 0.1}, Monitor: w.monitor}
-	for i := range w.lists {
-		l := &w.lists[i]
-		path := filepath.Join(g.dir, l.name)
-		must(t, os.WriteFile(path, []byte(strings.Join(l.lines, "\n")+"\n"), 0o600))
-		sl := store.List{
-			Name: l.name, Paths: []string{path}, Action: verdict.ActionOf(l.action.String()), HeaderAction: verdict.ActionOf(l.headerAction.String()),
-			Exact: l.exact, Override: l.override, PerRecipient: l.perRecipient,
-		}
-		if l.allow {
-			sl.Type = blocklist.Allow
-		}
-		if l.envelope {
-			sl.Stages |= verdict.Envelope
-		}
-		if l.header {
-			sl.Stages |= verdict.Header
-		}
-		if l.spf {
-			sl.ProvenBy |= verdict.SPF
-		}
-		if l.dkim {
-			sl.ProvenBy |= verdict.DKIM
-		}
-		c.Lists = append(c.Lists, sl)
+// listKeys are the same in each run.
+var listKeys = blocklist.NewKeys(make([]byte, blocklist.SecretSize))
+
+// parts returns what a Set needs of a list.
+func (l *list) parts() blocklist.SetList {
+	r := blocklist.SetList{List: blocklist.List{
+		Name: l.name, Action: verdict.ActionOf(l.action.String()), HeaderAction: verdict.ActionOf(l.headerAction.String()),
+		Override: l.override, PerRecipient: l.perRecipient,
+	}}
+	if l.allow {
+		r.Type = blocklist.Allow
 	}
-	return c
+	for stage, on := range map[verdict.Stage]bool{verdict.Envelope: l.envelope, verdict.Header: l.header} {
+		if on {
+			r.Stages |= stage
+		}
+	}
+	for proof, on := range map[verdict.Proofs]bool{verdict.SPF: l.spf, verdict.DKIM: l.dkim} {
+		if on {
+			r.ProvenBy |= proof
+		}
+	}
+	options := listfile.Options{Allow: l.allow, Exact: l.exact, PerRecipient: l.perRecipient, Discard: r.Action.Drops()}
+	r.Index = indexOf(l.lines, options)
+	return r
+}
+
+// indexes are kept: many worlds have the same lists.
+var indexes = map[string]*blocklist.Index{}
+
+// indexOf returns the index of a list's lines.
+func indexOf(lines []string, o listfile.Options) *blocklist.Index {
+	key := fmt.Sprint(o.Allow, o.Exact, o.PerRecipient, o.Discard, lines)
+	if x := indexes[key]; x != nil {
+		return x
+	}
+	if len(indexes) == 2000 {
+		clear(indexes)
+	}
+	b := segment.NewBuilder(segment.BuildOptions{Key: listKeys.Segment()})
+	adder := b.Adder()
+	for i, line := range lines {
+		if e, ok := listfile.ParseLine(line, o); ok {
+			check(adder.Add(segment.Entry{For: e.For, Key: e.Key, Kind: uint8(e.Kind), Exception: e.Exception, Line: i + 1}))
+		}
+	}
+	indexes[key] = blocklist.NewIndex(must(b.Finish(context.Background(), "", segment.Header{})), []string{"list"}, nil)
+	return indexes[key]
+}
+
+// set returns the lists of a configuration.
+func (c *configuration) set() *blocklist.Set {
+	s := blocklist.SetConfig{Filter: blocklist.Filter{Kind: blocklist.KindSized, FPR: 0.1}, Monitor: c.monitor, Keys: listKeys, Generation: 1}
+	for i := range c.lists {
+		s.Lists = append(s.Lists, c.lists[i].parts())
+	}
+	return must(blocklist.NewSet(context.Background(), s))
 }
 
 // faulty is a Checker of lists that cannot be asked about some senders and recipients.
 type faulty struct {
 	judge.Checker
-	faults []fault
+	faults []outage
 }
 
 func (c faulty) Judge() verdict.Judge { return faultyJudge{c.Checker.Judge().(wholeJudge), c.faults} }
@@ -122,7 +148,7 @@ type wholeJudge interface {
 
 type faultyJudge struct {
 	wholeJudge
-	faults []fault
+	faults []outage
 }
 
 func (j faultyJudge) KeysOf(r verdict.Recipient) ([]string, error) {
@@ -143,12 +169,8 @@ func (j faultyJudge) Judge(ctx context.Context, m *verdict.Message, q verdict.Qu
 	return j.wholeJudge.Judge(ctx, m, q)
 }
 
-// settings returns the gate's settings in a world.
-func (g *gate) settings(t testing.TB, w *world) smtpfilter.Settings {
-	t.Helper()
-	lists, _, err := store.Build(context.Background(), g.config(t, w))
-	must(t, err)
-	checker := g.checker(w, lists)
+// prepare returns what the gate has with a configuration.
+func (g *mailGate) prepare(w *configuration) prepared {
 	policy := smtpfilter.Policy{
 		HeaderFields:     []string{"From", "Sender", "Reply-To"},
 		CheckBounces:     w.checkBounces,
@@ -166,39 +188,10 @@ func (g *gate) settings(t testing.TB, w *world) smtpfilter.Settings {
 			Exempt: r.exempt, Lists: r.lists, MaxAction: verdict.ActionOf(r.maxAction.String()), Monitor: r.monitor,
 		})
 	}
-	return smtpfilter.Settings{
-		Checker: faulty{checker, w.faults}, NextHop: g.hop, Policy: policy, Signatures: g.proofs,
+	return prepared{w.set(), smtpfilter.Settings{
+		Checker: faulty{g.checker(w), w.faults}, NextHop: g.hop, Policy: policy, Signatures: g.proofs,
 		NoNames: true, Rules: wire.Rules{MaxErrors: 1 << 30, MaxRefusals: 1 << 30},
-	}
-}
-
-func (g *gate) send(t testing.TB, text string) {
-	t.Helper()
-	_, err := g.conn.Write([]byte(text))
-	must(t, err)
-}
-
-// reads a reply.
-func (g *gate) reply(t testing.TB) wire.Reply {
-	t.Helper()
-	must(t, g.conn.SetReadDeadline(time.Now().Add(20*time.Second)))
-	var r wire.Reply
-	for {
-		line, err := g.in.ReadBytes('\n')
-		must(t, err)
-		last, err := r.AppendLine(line)
-		must(t, err)
-		if last {
-			return r
-		}
-	}
-}
-
-func (g *gate) expect(t testing.TB, code int) {
-	t.Helper()
-	if r := g.reply(t); r.Code != code {
-		t.Fatalf("want %d, got %s", code, r)
-	}
+	}}
 }
 
 // text returns a message as it is sent, without dot-stuffing.
@@ -223,54 +216,10 @@ func (m *message) text() []byte {
 
 // observed is what a gate did with a message.
 type observed struct {
-	rcpts     []wire.Reply
-	message   wire.Reply
-	delivered []delivery
-	aborted   []delivery
-	opened    int
-	faults    []string
-}
-
-// run sends a message.
-func (g *gate) run(t testing.TB, m *message) observed {
-	t.Helper()
-	var o observed
-	text := m.text()
-	g.proofs.about(m, text)
-	commands := "MAIL FROM:<" + m.from.written + "> " + mailParams + "\r\n"
-	for _, r := range m.rcpts {
-		commands += "RCPT TO:<" + r + "> " + rcptParams(r) + "\r\n"
-	}
-	g.send(t, commands)
-	g.expect(t, 250)
-	accepted := false
-	for range m.rcpts {
-		r := g.reply(t)
-		o.rcpts = append(o.rcpts, r)
-		accepted = accepted || r.Positive()
-	}
-	if accepted {
-		g.send(t, "DATA\r\n")
-		g.expect(t, 354)
-		g.send(t, string(bytes.ReplaceAll(text, []byte("\n."), []byte("\n..")))+".\r\n")
-		o.message = g.reply(t)
-	} else {
-		g.send(t, "RSET\r\n")
-		g.expect(t, 250)
-	}
-	o.delivered, o.aborted, o.opened = g.hop.take()
-	o.faults, g.proofs.faults = g.proofs.faults, nil
-	for _, d := range append(slices.Clone(o.aborted), o.delivered...) {
-		if e := d.envelope; e.From != m.from.written || strings.Join(e.Params, " ") != mailParams {
-			o.faults = append(o.faults, fmt.Sprintf("the next hop has MAIL FROM:<%s> %s", e.From, e.Params))
-		}
-		for i, to := range d.to {
-			if d.params[i] != rcptParams(to) {
-				o.faults = append(o.faults, fmt.Sprintf("the next hop has RCPT TO:<%s> %s", to, d.params[i]))
-			}
-		}
-	}
-	return o
+	rcpts   []wire.Reply
+	message wire.Reply // zero if no recipient was accepted
+	hopHas
+	faults []string
 }
 
 // The parameters of MAIL and RCPT, which the next hop gets, too (RFC 3461).
@@ -346,9 +295,6 @@ func (o observed) differsFrom(want outcome, m *message) string {
 		return fmt.Sprintf("delivered %+v, want to %s", o.delivered, want.delivered)
 	}
 	d := o.delivered[0]
-	if !bytes.HasSuffix(d.text, bytes.ReplaceAll(m.text(), []byte("\n."), []byte("\n.."))) {
-		return fmt.Sprintf("delivered another text: %q", d.text)
-	}
 	var tags []string
 	for _, tag := range tagPart.FindAllSubmatch(d.text, -1) {
 		tags = append(tags, string(tag[1]))

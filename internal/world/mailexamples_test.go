@@ -1,4 +1,4 @@
-package model
+package world
 
 import (
 	"fmt"
@@ -35,162 +35,165 @@ func TestExamples(t *testing.T) {
 	signed := func(domain string, f fact) []signature { return []signature{{domain, f}} }
 
 	signed2 := func(a, b string) []signature { return append(signed(a, holds), signed(b, holds)...) }
-	g := newGate(t)
+	g := newMailGate()
+	defer g.close()
+	g.proxy.open()
+	defer g.proxy.close()
 
 	ann, bob := "ann@m.example", "bob@m.example"
 	for _, tt := range []struct {
 		name string
-		w    world
+		w    configuration
 		m    message
 		want string
 	}{
-		{"no list knows anybody", world{}, message{from: ceo}, "250; 250 ann"},
-		{"refused at RCPT", world{lists: []list{block("b", "partner.example")}}, message{from: ceo}, "550 b"},
+		{"no list knows anybody", configuration{}, message{from: ceo}, "250; 250 ann"},
+		{"refused at RCPT", configuration{lists: []list{block("b", "partner.example")}}, message{from: ceo}, "550 b"},
 		{
 			"who wrapped a blocked sender is refused because of him",
-			world{srs: true, lists: []list{block("b", "partner.example")}}, message{from: forwarded},
+			configuration{srs: true, lists: []list{block("b", "partner.example")}}, message{from: forwarded},
 			"550 b ceo@partner.example",
 		},
-		{"and not without unwrap", world{lists: []list{block("b", "partner.example")}}, message{from: forwarded}, "250; 250 ann"},
+		{"and not without unwrap", configuration{lists: []list{block("b", "partner.example")}}, message{from: forwarded}, "250; 250 ann"},
 		{
 			"an allowed sender in a blocked domain passes forwarded as he does directly",
-			world{srs: true, lists: []list{block("b", "partner.example"), allow("a", "ceo@partner.example")}},
+			configuration{srs: true, lists: []list{block("b", "partner.example"), allow("a", "ceo@partner.example")}},
 			message{from: forwarded}, "250; 250 ann",
 		},
 		{
 			"he does not let his forwarder in",
-			world{srs: true, lists: []list{block("b", "forwarder.example"), allow("a", "ceo@partner.example")}},
+			configuration{srs: true, lists: []list{block("b", "forwarder.example"), allow("a", "ceo@partner.example")}},
 			message{from: forwarded}, "550 b",
 		},
 		{
 			"nor by override",
-			world{srs: true, lists: []list{block("b", "forwarder.example"), with(allow("a", "ceo@partner.example"), override)}},
+			configuration{srs: true, lists: []list{block("b", "forwarder.example"), with(allow("a", "ceo@partner.example"), override)}},
 			message{from: forwarded, fields: from(plain("x@forwarder.example"))}, "550 b",
 		},
 		{
 			"an override of the wrapped sender does not clear the header",
-			world{srs: true, lists: []list{block("b", "bad.example"), with(allow("a", "ceo@partner.example"), override)}},
+			configuration{srs: true, lists: []list{block("b", "bad.example"), with(allow("a", "ceo@partner.example"), override)}},
 			message{from: forwarded, fields: from(plain("x@bad.example"))}, "250; header 550 b",
 		},
 		{
 			"an allowed forwarder shields whom he forwards, however specific the entry",
-			world{srs: true, lists: []list{block("b", "ceo@partner.example"), allow("a", "forwarder.example")}},
+			configuration{srs: true, lists: []list{block("b", "ceo@partner.example"), allow("a", "forwarder.example")}},
 			message{from: forwarded}, "250; 250 ann",
 		},
 		{
 			"an allow entry counts by SPF",
-			world{lists: []list{block("b", "partner.example"), with(allow("a", "ceo@partner.example"), bySPF)}},
+			configuration{lists: []list{block("b", "partner.example"), with(allow("a", "ceo@partner.example"), bySPF)}},
 			message{from: ceo, spf: holds, trueClient: true}, "250; 250 ann",
 		},
 		{
 			"not by SPF of a proxy",
-			world{lists: []list{block("b", "partner.example"), with(allow("a", "ceo@partner.example"), bySPF)}},
+			configuration{lists: []list{block("b", "partner.example"), with(allow("a", "ceo@partner.example"), bySPF)}},
 			message{from: ceo, spf: holds}, "550 b",
 		},
 		{
 			"SPF proves nobody in the header",
-			world{lists: []list{with(block("b", "partner.example"), header), with(allow("a", "ceo@partner.example"), bySPF)}},
+			configuration{lists: []list{with(block("b", "partner.example"), header), with(allow("a", "ceo@partner.example"), bySPF)}},
 			message{from: ceo, spf: holds, trueClient: true, fields: from(ceo)}, "250; header 550 b",
 		},
 		{
 			"a temporary error of SPF defers",
-			world{lists: []list{block("b", "partner.example"), with(allow("a", "ceo@partner.example"), bySPF)}},
-			message{from: ceo, spf: temporary, trueClient: true}, "451 b",
+			configuration{lists: []list{block("b", "partner.example"), with(allow("a", "ceo@partner.example"), bySPF)}},
+			message{from: ceo, spf: unanswered, trueClient: true}, "451 b",
 		},
 		{
 			"a valid signature of attacker.example proves nothing about the partner",
-			world{lists: []list{block("b", "partner.example"), with(allow("a", "ceo@partner.example"), proof)}},
+			configuration{lists: []list{block("b", "partner.example"), with(allow("a", "ceo@partner.example"), proof)}},
 			message{from: ceo, signatures: signed("attacker.example", holds), fields: from(plain("x@attacker.example"))},
 			"250; header 550 b",
 		},
 		{
 			"an aligned one does, at the end of the message",
-			world{lists: []list{block("b", "partner.example"), with(allow("a", "ceo@partner.example"), proof)}},
+			configuration{lists: []list{block("b", "partner.example"), with(allow("a", "ceo@partner.example"), proof)}},
 			message{from: ceo, signatures: signed("mail.partner.example", holds), fields: from(ceo)},
 			"250; body 250 ann",
 		},
 		{
 			"unless it is not valid",
-			world{lists: []list{block("b", "partner.example"), with(allow("a", "ceo@partner.example"), proof)}},
+			configuration{lists: []list{block("b", "partner.example"), with(allow("a", "ceo@partner.example"), proof)}},
 			message{from: ceo, signatures: signed("partner.example", fails), fields: from(ceo)},
 			"250; body 550 b",
 		},
 		{
 			"or there are two From fields",
-			world{lists: []list{block("b", "partner.example"), with(allow("a", "ceo@partner.example"), byDKIM)}},
+			configuration{lists: []list{block("b", "partner.example"), with(allow("a", "ceo@partner.example"), byDKIM)}},
 			message{from: ceo, signatures: signed("partner.example", holds), fields: append(from(ceo), from(clean)...)},
 			"250; header 550 b",
 		},
 		{
 			"a proof that nothing depends on is not waited for",
-			world{lists: []list{block("b", "bad.example"), with(allow("a", "ceo@partner.example"), byDKIM)}},
+			configuration{lists: []list{block("b", "bad.example"), with(allow("a", "ceo@partner.example"), byDKIM)}},
 			message{from: ceo, signatures: signed("partner.example", holds), fields: from(ceo)},
 			"250; 250 ann",
 		},
 		{
 			"an exception in a personal list",
-			world{lists: []list{with(block("b", "@m.example partner.example", ann+" !ceo@partner.example"), personal)}},
+			configuration{lists: []list{with(block("b", "@m.example partner.example", ann+" !ceo@partner.example"), personal)}},
 			message{from: ceo, rcpts: []string{ann, bob}}, "250 550 b; 250 ann",
 		},
 		{
 			"a line for a recipient beats one for his domain, whatever the sender's side",
-			world{lists: []list{with(block("b", "@m.example !ceo@partner.example", ann+" partner.example"), personal)}},
+			configuration{lists: []list{with(block("b", "@m.example !ceo@partner.example", ann+" partner.example"), personal)}},
 			message{from: ceo, rcpts: []string{ann, bob}}, "550 b 250; 250 bob",
 		},
 		{
 			"a lenient recipient does not buy delivery to all",
-			world{lists: []list{with(block("b", "bad.example"), header)}, rules: []rule{{match: []string{bob}, exempt: true}}},
+			configuration{lists: []list{with(block("b", "bad.example"), header)}, rules: []rule{{match: []string{bob}, exempt: true}}},
 			message{from: clean, rcpts: []string{ann, bob}, fields: from(plain("x@bad.example"))},
 			"250 250; header 550 b",
 		},
 		{
 			"with mixed_headers = tag it comes to all, tagged",
-			world{tagMixed: true, lists: []list{with(block("b", "bad.example"), header)}, rules: []rule{{match: []string{bob}, exempt: true}}},
+			configuration{tagMixed: true, lists: []list{with(block("b", "bad.example"), header)}, rules: []rule{{match: []string{bob}, exempt: true}}},
 			message{from: clean, rcpts: []string{ann, bob}, fields: from(plain("x@bad.example"))},
 			"250 250; 250 ann bob; tagged b",
 		},
 		{
 			"the lists of a recipient",
-			world{lists: []list{block("b", "partner.example")}, rules: []rule{{match: []string{ann}, lists: []string{"c"}}}},
+			configuration{lists: []list{block("b", "partner.example")}, rules: []rule{{match: []string{ann}, lists: []string{"c"}}}},
 			message{from: ceo, rcpts: []string{ann, bob}}, "250 550 b; 250 ann",
 		},
 		{
 			"max_action",
-			world{lists: []list{block("b", "partner.example")}, rules: []rule{{match: []string{"m.example"}, maxAction: tag}}},
+			configuration{lists: []list{block("b", "partner.example")}, rules: []rule{{match: []string{"m.example"}, maxAction: tag}}},
 			message{from: ceo, rcpts: []string{ann}}, "250; 250 ann; tagged b",
 		},
 		{
 			"the first rule counts",
-			world{lists: []list{block("b", "partner.example")}, rules: []rule{{match: []string{ann}, maxAction: tag}, {match: []string{"m.example"}, monitor: true}}},
+			configuration{lists: []list{block("b", "partner.example")}, rules: []rule{{match: []string{ann}, maxAction: tag}, {match: []string{"m.example"}, monitor: true}}},
 			message{from: ceo, rcpts: []string{ann, bob}}, "250 250; 250 ann bob; tagged b",
 		},
 		{
 			"discarded for one, delivered to postmaster",
-			world{lists: []list{with(block("b", "partner.example"), does(discard))}},
+			configuration{lists: []list{with(block("b", "partner.example"), does(discard))}},
 			message{from: ceo, rcpts: []string{ann, "postmaster@m.example"}}, "250 250; 250 postmaster",
 		},
 		{
 			"a bounce's header",
-			world{lists: []list{with(block("b", "partner.example"), header)}},
+			configuration{lists: []list{with(block("b", "partner.example"), header)}},
 			message{from: address{"", []string{""}, nil}, fields: from(ceo)}, "250; 250 ann",
 		},
 		{
 			"a bounce's header with check_bounces",
-			world{checkBounces: true, lists: []list{with(block("b", "partner.example"), header)}},
+			configuration{checkBounces: true, lists: []list{with(block("b", "partner.example"), header)}},
 			message{from: address{"", []string{""}, nil}, fields: from(ceo)}, "250; header 550 b",
 		},
 		{
-			"monitor", world{monitor: true, lists: []list{block("b", "partner.example")}},
+			"monitor", configuration{monitor: true, lists: []list{block("b", "partner.example")}},
 			message{from: ceo, fields: from(ceo)}, "250; 250 ann",
 		},
 		{
 			"max_action does not make postmaster's mail worse",
-			world{lists: []list{block("b", "partner.example")}, rules: []rule{{match: []string{"m.example"}, maxAction: tag}}},
+			configuration{lists: []list{block("b", "partner.example")}, rules: []rule{{match: []string{"m.example"}, maxAction: tag}}},
 			message{from: ceo, rcpts: []string{"postmaster@m.example"}}, "250; 250 postmaster",
 		},
 		{
 			"discarded by the envelope if a proof does not come, and by the header in any case",
-			world{srs: true, lists: []list{
+			configuration{srs: true, lists: []list{
 				with(block("b", "partner.example", "bad.example"), does(discard)), with(allow("a", "forwarder.example"), byDKIM),
 			}},
 			message{from: forwarded, signatures: signed("forwarder.example", holds), fields: from(plain("x@bad.example"))},
@@ -198,7 +201,7 @@ func TestExamples(t *testing.T) {
 		},
 		{
 			"refused late for one who would get nothing: nobody gets it, as if it was refused at once",
-			world{
+			configuration{
 				lists: []list{
 					with(block("d", "clean.example"), does(discard)), with(block("b", ann+" partner.example"), personal),
 					with(allow("a", "partner.example"), byDKIM),
@@ -210,7 +213,7 @@ func TestExamples(t *testing.T) {
 		},
 		{
 			"two signatures, and each proves one sender",
-			world{lists: []list{with(block("b", "partner.example", "other.example"), does(deferred)), with(allow("a", "partner.example", "other.example"), byDKIM)}},
+			configuration{lists: []list{with(block("b", "partner.example", "other.example"), does(deferred)), with(allow("a", "partner.example", "other.example"), byDKIM)}},
 			message{
 				from: clean, signatures: signed2("partner.example", "other.example"),
 				fields: append(from(ceo), field{"Sender", []address{plain("x@other.example")}}),
@@ -219,7 +222,7 @@ func TestExamples(t *testing.T) {
 		},
 		{
 			"a discard for one of two, when the message is on its way to both",
-			world{
+			configuration{
 				lists: []list{with(block("b", "partner.example"), does(discard)), with(allow("a", "partner.example"), byDKIM)},
 				rules: []rule{{match: []string{bob}, exempt: true}},
 			},
@@ -228,7 +231,7 @@ func TestExamples(t *testing.T) {
 		},
 		{
 			"a tag that is needed only if the proof comes",
-			world{lists: []list{
+			configuration{lists: []list{
 				block("b", "partner.example"), with(block("c", "ceo@partner.example"), does(tag)), with(allow("a", "partner.example"), byDKIM),
 			}},
 			message{from: ceo, signatures: signed("partner.example", holds), fields: from(ceo)},
@@ -236,7 +239,7 @@ func TestExamples(t *testing.T) {
 		},
 		{
 			"nobody waits for a proof that max_action makes useless",
-			world{
+			configuration{
 				lists: []list{block("b", "partner.example"), with(block("c", "ceo@partner.example"), does(deferred)), with(allow("a", "partner.example"), byDKIM)},
 				rules: []rule{{match: []string{ann}, maxAction: deferred}, {match: []string{bob}, exempt: true}},
 			},
@@ -245,13 +248,13 @@ func TestExamples(t *testing.T) {
 		},
 		{
 			"monitor holds for a wrapped sender whose forwarder no list knows",
-			world{srs: true, monitor: true, lists: []list{block("b", "partner.example")}},
+			configuration{srs: true, monitor: true, lists: []list{block("b", "partner.example")}},
 			message{from: forwarded}, "250; 250 ann",
 		},
 		{
 			"a temporary error about an override defers what is in the header",
-			world{lists: []list{with(block("b", "bad.example"), header), with(with(allow("a", "partner.example"), override), bySPF)}},
-			message{from: ceo, spf: temporary, trueClient: true, fields: from(plain("x@bad.example"))},
+			configuration{lists: []list{with(block("b", "bad.example"), header), with(with(allow("a", "partner.example"), override), bySPF)}},
+			message{from: ceo, spf: unanswered, trueClient: true, fields: from(plain("x@bad.example"))},
 			"250; header 451 b",
 		},
 	} {
@@ -262,8 +265,8 @@ func TestExamples(t *testing.T) {
 		if got := o.short(); got != tt.want {
 			t.Errorf("%s: %s, want %s", tt.name, got, tt.want)
 		}
-		g.apply(t, &tt.w)
-		if diff := g.run(t, &tt.m).differs(o, &tt.m); diff != "" {
+		g.apply(g.proxy, g.prepare(&tt.w))
+		if diff := g.proxy.run(&tt.m, &handling{}).differs(o, &tt.m); diff != "" {
 			t.Errorf("%s: %s", tt.name, diff)
 		}
 	}

@@ -1,4 +1,4 @@
-package model
+package world
 
 import (
 	"fmt"
@@ -195,12 +195,12 @@ func (g *generator) rule(lists []list) rule {
 	return r
 }
 
-func (g *generator) world() *world {
+func (g *generator) configuration() *configuration {
 	g.pool = nil
 	for range 5 {
 		g.pool = append(g.pool, g.address())
 	}
-	w := &world{
+	w := &configuration{
 		exemptClient: g.chance(50), monitor: g.chance(40), checkBounces: g.chance(3),
 		srs: !g.chance(6), batv: !g.chance(6), tagMixed: g.chance(3),
 	}
@@ -217,7 +217,7 @@ func (g *generator) world() *world {
 }
 
 func (g *generator) message() *message {
-	m := &message{trueClient: !g.chance(5), spf: [...]fact{holds, holds, fails, temporary}[g.IntN(4)]}
+	m := &message{trueClient: !g.chance(5), spf: [...]fact{holds, holds, fails, unanswered}[g.IntN(4)]}
 	if !g.chance(15) {
 		m.from = g.sender()
 	} else {
@@ -260,7 +260,155 @@ func (g *generator) message() *message {
 				domain = subject
 			}
 		}
-		m.signatures = append(m.signatures, signature{domain, [...]fact{holds, holds, fails, temporary}[g.IntN(4)]})
+		m.signatures = append(m.signatures, signature{domain, [...]fact{holds, holds, fails, unanswered}[g.IntN(4)]})
 	}
 	return m
+}
+
+// party returns a configuration and two to four recipients, some of whom want something of their own.
+func (g *generator) party() (*configuration, []string) {
+	rcpts := []string{"ann@m.example", "bob@m.example", "cy@n.m.example", "ann@o.example", "dan@m.example", "postmaster@m.example"}
+	g.Shuffle(len(rcpts), func(i, j int) { rcpts[i], rcpts[j] = rcpts[j], rcpts[i] })
+	rcpts = rcpts[:2+g.IntN(3)]
+	g.pool = nil
+	for _, a := range []string{"a@p.example", "b@s.example", "a@p.co.uk"} {
+		g.pool = append(g.pool, address{a, []string{a}, nil})
+	}
+	w := &configuration{srs: true, batv: true, monitor: g.chance(20), checkBounces: g.chance(3), tagMixed: g.chance(2)}
+	alike := 1 + g.IntN(4) // the more, the fewer recipients want something
+	for i := range 2 + g.IntN(4) {
+		w.lists = append(w.lists, g.partyList(i, alike, rcpts))
+	}
+	for _, r := range append(rcpts, "m.example") {
+		if g.chance(1 + alike) {
+			rule := g.rule(w.lists)
+			rule.match = []string{r}
+			w.rules = append(w.rules, rule)
+		}
+	}
+	for g.chance(2) {
+		f := outage{rcpt: rcpts[g.IntN(len(rcpts))], keys: g.chance(3), envelope: g.chance(3)}
+		f.header = !f.envelope || g.chance(2)
+		if !f.keys && g.chance(2) {
+			f.sender = g.pool[g.IntN(len(g.pool))].written
+			if g.chance(2) {
+				f.rcpt = ""
+			}
+		}
+		w.faults = append(w.faults, f)
+	}
+	return w, rcpts
+}
+
+// partyList returns a list of a party, which half of the time has entries for recipients.
+func (g *generator) partyList(i, alike int, rcpts []string) list {
+	l := list{name: fmt.Sprintf("l%d", i), perRecipient: g.chance(2), allow: g.chance(3)}
+	stages := 1 + g.IntN(5)
+	l.envelope, l.header = stages != 1, stages != 2
+	if l.allow {
+		l.override, l.dkim, l.spf = g.chance(2), !g.chance(3), g.chance(4)
+	} else if l.action = g.action(); g.chance(2) {
+		l.headerAction = g.action()
+	}
+	if !l.perRecipient {
+		l.lines = []string{g.partyEntry(), g.partyEntry()}
+		return l
+	}
+	l.lines = []string{"z@z.example z@z.example"}
+	for _, r := range append(rcpts, "m.example") {
+		if g.chance(alike) {
+			l.lines = append(l.lines, r+" "+g.partyEntry())
+		}
+		if !l.allow && g.chance(5) {
+			l.lines = append(l.lines, r+" !"+g.partyEntry())
+		}
+	}
+	return l
+}
+
+// partyEntry returns an entry of a party.
+func (g *generator) partyEntry() string {
+	_, domain, _ := strings.Cut(g.pool[0].written, "@")
+	name := g.pool[g.IntN(len(g.pool))].written
+	return g.one(name, name, name, domain, domain)
+}
+
+// action returns an action of a block list.
+func (g *generator) action() action {
+	return [...]action{reject, reject, deferred, discard, discard, tag}[g.IntN(6)]
+}
+
+// drawModel draws a world of the plain model: any configuration, and messages that come plainly.
+func drawModel(g *generator) []move {
+	moves := g.configuration().moves()
+	for range 8 {
+		moves = append(moves, g.message().moves()...)
+	}
+	return moves
+}
+
+// drawTogether draws a world of recipients who want different things.
+func drawTogether(g *generator) []move {
+	c, rcpts := g.party()
+	moves := c.moves()
+	for range 1 + g.IntN(3) {
+		m := g.message()
+		g.Shuffle(len(rcpts), func(i, j int) { rcpts[i], rcpts[j] = rcpts[j], rcpts[i] })
+		m.rcpts = slices.Clone(rcpts)
+		message := m.moves()
+		for g.chance(2) {
+			message = slices.Insert(message, 1+g.IntN(len(message)-1), g.handling(rcpts))
+		}
+		for g.chance(3) {
+			message = slices.Insert(message, 1+g.IntN(len(message)-1), g.edit(c, rcpts))
+		}
+		moves = append(moves, message...)
+		if g.chance(4) {
+			moves = append(moves, g.edit(c, rcpts))
+		}
+	}
+	return moves
+}
+
+// handling returns a move that says how a message comes, and what happens to it.
+func (g *generator) handling(rcpts []string) move {
+	switch g.IntN(5) {
+	case 0:
+		return inMessage(func(_ *message, h *handling) { h.pipelined = true }, "the client pipelines")
+	case 1:
+		n := 1 + g.IntN(200)
+		return inMessage(func(_ *message, h *handling) { h.chunk = n }, "the client sends chunks of %d bytes", n)
+	case 2:
+		how := giveUp{g.one(cutOff, cutOff, reset, hello, anew, unended), g.IntN(5)}
+		if how.how == cutOff {
+			how.after = g.IntN(1000)
+		}
+		return inMessage(func(_ *message, h *handling) { h.giveUp = how }, "before, the client %s %d", how.how, how.after)
+	case 3:
+		t := []trouble{refusesData, breaksOff, interrupts, refusesEnd, defersEnd, lost, changesMind, changesMind, changesMind}[g.IntN(9)]
+		return inMessage(func(_ *message, h *handling) { h.trouble = t }, "the next hop %s", t)
+	}
+	r, code := rcpts[g.IntN(len(rcpts))], []int{450, 550}[g.IntN(2)]
+	return inMessage(func(m *message, _ *handling) { m.refused[r] = code }, "the next hop refuses <%s> with %d", r, code)
+}
+
+// edit returns a move that changes a configuration.
+func (g *generator) edit(c *configuration, rcpts []string) move {
+	l := c.lists[g.IntN(len(c.lists))]
+	switch g.IntN(6) {
+	case 0:
+		key := keys[1+g.IntN(len(keys)-1)] // not the exempt client, whom no list concerns
+		return changes(func(c *configuration) { *key.is(c) = !*key.is(c) }, "not as before: %s", key.text)
+	case 1:
+		return losesLine(l.name, l.lines[g.IntN(len(l.lines))])
+	case 2:
+		r := g.rule(c.lists)
+		r.match = []string{rcpts[g.IntN(len(rcpts))]}
+		return addsRule(r)
+	}
+	line := g.partyEntry()
+	if l.perRecipient {
+		line = rcpts[g.IntN(len(rcpts))] + " " + line
+	}
+	return addsLine(l.name, line)
 }

@@ -1,4 +1,4 @@
-package model
+package world
 
 import (
 	"bytes"
@@ -34,7 +34,7 @@ func (p *proofs) fault(format string, args ...any) {
 	p.faults = append(p.faults, fmt.Sprintf(format, args...))
 }
 
-var states = [...]verdict.ProofState{fails: verdict.NotProven, holds: verdict.Proven, temporary: verdict.ProofUnknown}
+var states = [...]verdict.ProofState{fails: verdict.NotProven, holds: verdict.Proven, unanswered: verdict.ProofUnknown}
 
 // Prove implements judge.Prover.
 func (p *proofs) Prove(_ context.Context, m *verdict.Message, stage verdict.Stage, a sender.Address, by verdict.Proofs) verdict.Proof {
