@@ -79,6 +79,9 @@ func run(t *testing.T, p *part) {
 		return
 	}
 	n := p.few
+	if testing.Short() {
+		n /= 4
+	}
 	if *count > 0 {
 		n = *count
 	}

@@ -145,12 +145,12 @@ func plantAll(ctx context.Context, bugs []bug, limit time.Duration, w io.Writer)
 	return counts[caught] == len(bugs), nil
 }
 
-// inParallel does something for each index, as many at a time as there are processors, until
-// an error.
+// inParallel does something for each index until an error: twice as many at a time as there are
+// processors, as what many bugs do is that a test waits.
 func inParallel(indexes []int, do func(i int) error) error {
 	var g sync.WaitGroup
 	var next atomic.Int64
-	errs := make([]error, runtime.GOMAXPROCS(0))
+	errs := make([]error, 2*runtime.GOMAXPROCS(0))
 	for worker := range errs {
 		g.Go(func() {
 			for errs[worker] == nil {
