@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"flag"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -18,6 +19,7 @@ var (
 	firstSeed = flag.Uint64("world.first", 1, "the first `seed`")
 	shrinking = flag.Duration("world.shrink", 20*time.Second, "how `long` a world that fails is shrunk")
 	count     = flag.Int("world.n", 0, "how `many` worlds each part plays; 0: a few")
+	limit     = flag.Duration("world.time", 0, "how `long` each part plays, instead of a number of worlds")
 )
 
 // played counts worlds, also those that are played to shrink one that has failed.
@@ -77,10 +79,17 @@ func run(t *testing.T, p *part) {
 		return
 	}
 	n := p.few
+	if testing.Short() {
+		n /= 4
+	}
 	if *count > 0 {
 		n = *count
 	}
-	for seed := *firstSeed; seed < *firstSeed+uint64(n); seed++ {
+	if *limit > 0 {
+		n = math.MaxInt
+	}
+	end := time.Now().Add(*limit)
+	for seed := *firstSeed; seed < *firstSeed+uint64(n) && (*limit == 0 || time.Now().Before(end)); seed++ {
 		if _, err := p.world(t, p.moves(seed)); err != nil {
 			p.tellFailure(t, seed, err)
 		}
@@ -131,5 +140,5 @@ func (p *part) tellFailure(t *testing.T, seed uint64, failure error) {
 	if err == nil {
 		err = fmt.Errorf("%w (not always: the world is not played alike each time)", failure)
 	}
-	t.Fatalf("-run '^%s$' -world.seed=%d: %v\n%d of %d moves:\n%s", t.Name(), seed, err, len(moves), all, strings.Join(w.story, "\n"))
+	t.Fatalf("%d of %d moves:\n%s\n-run '^%s$' -world.seed=%d: %v", len(moves), all, strings.Join(w.story, "\n"), t.Name(), seed, err)
 }

@@ -98,8 +98,8 @@ func partOf(bugs []bug, part string) (some []bug, err error) {
 	return some, nil
 }
 
-// plantAll tries each bug, writes a line about it, and reports whether the tests caught
-// all.
+// plantAll tries each bug, writes a line about it, and repeats at the end those of the bugs that were
+// not caught. It reports whether the tests caught all.
 func plantAll(ctx context.Context, bugs []bug, limit time.Duration, w io.Writer) (good bool, err error) {
 	c, err := newCheckout()
 	if err != nil {
@@ -109,11 +109,16 @@ func plantAll(ctx context.Context, bugs []bug, limit time.Duration, w io.Writer)
 	t := &trier{checkout: c, limit: limit, done: map[string]func() (string, error){}, took: map[string]time.Duration{}}
 	counts := map[outcome]int{}
 	var mu sync.Mutex
+	var bad []string
 	say := func(b *bug, began time.Time, r result) {
 		mu.Lock()
 		defer mu.Unlock()
 		counts[r.outcome]++
-		fmt.Fprintf(w, "%-15s %-28s %5.1fs  %s\n", r.outcome, b.Name, time.Since(began).Seconds(), r.why)
+		line := fmt.Sprintf("%-15s %-28s %5.1fs  %s\n", r.outcome, b.Name, time.Since(began).Seconds(), r.why)
+		if r.outcome != caught {
+			bad = append(bad, line)
+		}
+		fmt.Fprint(w, line)
 	}
 	began := time.Now()
 	indexes, failed, err := t.buildAll(ctx, bugs)
@@ -135,17 +140,17 @@ func plantAll(ctx context.Context, bugs []bug, limit time.Duration, w io.Writer)
 	if err != nil {
 		return false, err
 	}
-	fmt.Fprintf(w, "\n%d bugs in %.0fs: %d caught, %d survived, %d do not apply, %d do not build, %d without tests that pass\n",
-		len(bugs), time.Since(began).Seconds(), counts[caught], counts[survived], counts[doesNotApply], counts[doesNotBuild], counts[noTest])
+	fmt.Fprintf(w, "\n%s%d bugs in %.0fs: %d caught, %d survived, %d do not apply, %d do not build, %d without tests that pass\n",
+		strings.Join(bad, ""), len(bugs), time.Since(began).Seconds(), counts[caught], counts[survived], counts[doesNotApply], counts[doesNotBuild], counts[noTest])
 	return counts[caught] == len(bugs), nil
 }
 
-// inParallel does something for each index, as many at a time as there are processors, until
-// an error.
+// inParallel does something for each index until an error: twice as many at a time as there are
+// processors, as what many bugs do is that a test waits.
 func inParallel(indexes []int, do func(i int) error) error {
 	var g sync.WaitGroup
 	var next atomic.Int64
-	errs := make([]error, runtime.GOMAXPROCS(0))
+	errs := make([]error, 2*runtime.GOMAXPROCS(0))
 	for worker := range errs {
 		g.Go(func() {
 			for errs[worker] == nil {
