@@ -144,6 +144,10 @@ func playPaths(w *world, moves []move) error {
 	for i, m := range moves {
 		m := m.(*pathMove)
 		path := w.dir + "/" + m.path
+		where, err := filepath.EvalSymlinks(path[:strings.LastIndex(path, "/")])
+		if m.what != "find" && (err != nil || !strings.HasPrefix(where+"/", w.dir+"/")) {
+			continue // a link leads out of the world
+		}
 		switch m.what {
 		case "file":
 			_ = os.WriteFile(path, nil, 0o600)

@@ -16,6 +16,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/fstest"
 	"time"
 
 	"spamgate/blocklist/store"
@@ -83,10 +84,11 @@ func drawRoles(r *rand.Rand) []move {
 // rolesPassword is that of all users.
 const rolesPassword = "correct horse battery"
 
-// rolesUsers makes a directory with users of each role, one that is bound to a domain, and a session
+// rolesUsers returns a directory with users of each role, one that is bound to a domain, and a session
 // of each: to hash passwords takes long.
-var rolesUsers = sync.OnceValues(func() (dir string, cookies []string) {
-	dir = must(os.MkdirTemp(memory(), "world-accounts-*"))
+var rolesUsers = sync.OnceValues(func() (files fstest.MapFS, cookies []string) {
+	dir := must(os.MkdirTemp(memory(), "world-accounts-*"))
+	defer os.RemoveAll(dir)
 	s := accounts.Open(dir)
 	defer s.Close()
 	for i, name := range rolesNames {
@@ -95,7 +97,11 @@ var rolesUsers = sync.OnceValues(func() (dir string, cookies []string) {
 		session := must(s.Login(context.Background(), name, rolesPassword, accounts.Origin{Address: "192.0.2.1"}))
 		cookies = append(cookies, session.Cookie)
 	}
-	return dir, cookies
+	files = fstest.MapFS{}
+	for _, e := range must(os.ReadDir(dir)) {
+		files[e.Name()] = &fstest.MapFile{Data: read(filepath.Join(dir, e.Name())), Mode: 0o600}
+	}
+	return files, cookies
 })
 
 var rolesNames = []string{"viewer", "helpdesk", "editor", "admin", "bound"}
@@ -159,7 +165,7 @@ type roleChange struct {
 func playRoles(w *world, moves []move) (err error) {
 	users, cookies := rolesUsers()
 	s := &rolesWorld{world: w, dir: filepath.Join(w.dir, "state"), cookies: cookies, url: url.URL{Host: "gate.example"}}
-	check(os.CopyFS(filepath.Join(w.dir, "accounts"), os.DirFS(users)))
+	check(os.CopyFS(filepath.Join(w.dir, "accounts"), users))
 	path := filepath.Join(w.dir, "config.toml")
 	check(os.WriteFile(path, []byte(rolesConfig), 0o600))
 	check(os.Mkdir(s.dir, 0o700))
