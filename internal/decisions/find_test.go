@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -275,5 +277,28 @@ func TestLargeRows(t *testing.T) {
 	}
 	if found != rows || pages < 2 {
 		t.Errorf("%d rows in %d pages", found, pages)
+	}
+}
+
+// TestDamagedHead searches beside a file whose head names a format that SQLite does not know: one
+// flipped bit must not hide the other files.
+func TestDamagedHead(t *testing.T) {
+	today := time.Date(2026, 11, 23, 10, 0, 0, 0, time.UTC)
+	w, r, dir := open(t, at(today))
+	write(t, w, refusal(1, today.Add(-24*time.Hour)), refusal(2, today))
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	name := filepath.Join(dir, "2026-11-22-000001.db")
+	content, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	content[47] ^= 0x40 // the format of the schema
+	if err := os.WriteFile(name, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if p, err := r.Find(t.Context(), Query{}); err != nil || len(p.Decisions) != 1 || p.Decisions[0].ID != "ID000002" {
+		t.Errorf("%+v, %v", p, err)
 	}
 }

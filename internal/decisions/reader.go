@@ -173,6 +173,7 @@ func (r *Reader) openFile(file file, info os.FileInfo) (_ *readFile, err error) 
 	defer func() {
 		if err != nil {
 			f.close()
+			err = otherSchema(err) // these statements fit every history, unless the file's head is damaged
 		}
 	}()
 	f.db.BusyTimeout(int(writeTimeout.Milliseconds()))
@@ -186,7 +187,7 @@ func (r *Reader) openFile(file file, info os.FileInfo) (_ *readFile, err error) 
 	}
 	seed, err := f.db.Int("SELECT seed FROM settings")
 	if err != nil {
-		return nil, otherSchema(err)
+		return nil, err
 	}
 	f.seed = uint64(seed)
 	return f, nil

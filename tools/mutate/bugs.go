@@ -20,6 +20,7 @@ type bug struct {
 	Packages []string // whose tests catch it
 	Run      string   // those that -run selects
 	Short    bool
+	Worlds   int // how many each part of internal/world plays; 0: as it does without
 }
 
 // readBugs reads a data file. A bug is a block of lines, and an empty line ends it:
@@ -105,6 +106,7 @@ func (b *bug) setTest(args []string) error {
 	flags := flag.NewFlagSet("test", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	flags.BoolVar(&b.Short, "short", false, "")
+	flags.IntVar(&b.Worlds, "world.n", 0, "")
 	flags.StringVar(&b.Run, "run", "", "")
 	for len(args) > 0 {
 		if err := flags.Parse(args); err != nil {
@@ -122,6 +124,9 @@ func (b *bug) flags(prefix string) []string {
 	flags := []string{"-" + prefix + "failfast", "-" + prefix + "run=" + b.Run}
 	if b.Short {
 		flags = append(flags, "-"+prefix+"short")
+	}
+	if b.Worlds > 0 {
+		flags = append(flags, fmt.Sprintf("-world.n=%d", b.Worlds), "-world.shrink=1s")
 	}
 	return flags
 }

@@ -294,6 +294,17 @@ func TestPart(t *testing.T) {
 	}
 }
 
+// TestWorlds passes the number of worlds on.
+func TestWorlds(t *testing.T) {
+	var b bug
+	if err := b.setTest(strings.Fields("./w -world.n=7 -run ^TestA$")); err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(b.flags("test."), " "); got != "-test.failfast -test.run=^TestA$ -world.n=7 -world.shrink=1s" {
+		t.Error(got)
+	}
+}
+
 // TestBadBugs: a data file that says too little, or something else.
 func TestBadBugs(t *testing.T) {
 	const good = "name: a\nharm: b\nfile: c\ntest: d\n-e\n+f\n"
@@ -315,7 +326,11 @@ func TestBugsAreGood(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, b := range bugs {
+	gaps, err := load("gaps.txt", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range append(bugs, gaps...) {
 		text, err := os.ReadFile(filepath.Join("..", "..", b.File))
 		if n := strings.Count(string(text), b.Old); err != nil || n != 1 {
 			t.Errorf("%s: %s has its old text %d times (%v)", b.Name, b.File, n, err)
