@@ -261,7 +261,7 @@ func (w *gateWorld) play(moves []move) {
 		w.net.servers[h.addr] = h.serve
 	}
 	w.prepare()
-	if w.start(); w.err != nil {
+	if w.start(filepath.Join(w.dir, "state")); w.err != nil {
 		return
 	}
 	w.begun = time.Now()
@@ -308,6 +308,7 @@ func (w *gateWorld) lose(number int, how string, d time.Duration) {
 // prepare makes the files.
 func (w *gateWorld) prepare() {
 	check(os.Mkdir(filepath.Join(w.dir, "lists"), 0o700))
+	check(os.Mkdir(filepath.Join(w.dir, "state"), 0o700))
 	w.blocked.name, w.managed.name = "blocked", "managed"
 	w.blocked.begin(w.begun, []int{0})
 	w.managed.begin(w.begun, nil)

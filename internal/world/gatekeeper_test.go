@@ -150,15 +150,8 @@ func (l gateLog) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// start starts a gate, and waits until it serves.
-func (w *gateWorld) start() {
-	dir := filepath.Join(w.dir, fmt.Sprintf("state-%d", len(w.gates)))
-	if len(w.gates) == 0 {
-		check(os.Mkdir(dir, 0o700))
-	} else {
-		check(os.CopyFS(dir, os.DirFS(w.present().dir)))
-		check(os.Chmod(dir, 0o700))
-	}
+// start starts a gate in a state directory, and waits until it serves.
+func (w *gateWorld) start(dir string) {
 	p, ready := w.launch(dir, false)
 	if err := <-ready; err != nil {
 		w.fail("gate %d does not start: %v", p.number, err)
@@ -197,16 +190,15 @@ func (w *gateWorld) handOver() {
 	})
 }
 
-// crash kills all processes, as if the machine had lost its power, but that nothing is lost which was
-// written. (A disk that forgets is in other worlds.)
+// crash kills all processes, and starts one with what they have written. (A disk that forgets is in
+// other worlds.)
 func (w *gateWorld) crash() {
 	w.crashed = true
+	dir := filepath.Join(w.dir, fmt.Sprintf("state-%d", len(w.gates)))
+	check(os.CopyFS(dir, os.DirFS(w.present().dir)))
+	check(os.Chmod(dir, 0o700))
 	for _, p := range w.gates {
 		w.net.cutOff(p)
-	}
-	last := w.present()
-	time.AfterFunc(0, func() {}) // nothing of it may be waited for
-	for _, p := range w.gates {
 		select {
 		case <-p.done:
 		default:
@@ -215,8 +207,7 @@ func (w *gateWorld) crash() {
 			}
 		}
 	}
-	_ = last
-	w.start()
+	w.start(dir)
 }
 
 var gateKeeper = managed.By{Name: "ann", Role: "editor", Through: managed.ThroughConsole, User: "gate"}
