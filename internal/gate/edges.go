@@ -18,9 +18,9 @@ type Edges struct {
 	setup.Edges
 	Signals   <-chan os.Signal
 	Listen    func(*net.TCPAddr) net.Listener
-	Admin     func(admin.Options) // gets what the admin socket would serve, before clients are accepted
-	Successor func() chan error   // starts another gate; the channel gets nil when that serves
-	Succeeds  bool                // the gate is such a one
+	Admin     func(admin.Options)                          // gets what the admin socket would serve, before clients are accepted
+	Successor func() (done chan error, gone chan struct{}) // starts another gate: see successor
+	Succeeds  bool                                         // the gate is such a one
 }
 
 // Simulate runs a gate as Serve does, between the edges of a simulated world.
@@ -41,5 +41,7 @@ func (e *Edges) openSockets(l *runningListener) {
 
 // startSuccessor starts another gate.
 func (e *Edges) startSuccessor() *successor {
-	return &successor{cmd: &exec.Cmd{Process: new(os.Process)}, done: e.Successor(), gone: make(chan struct{})}
+	n := &successor{cmd: &exec.Cmd{Process: new(os.Process)}}
+	n.done, n.gone = e.Successor()
+	return n
 }

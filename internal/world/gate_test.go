@@ -168,7 +168,8 @@ type gateWorld struct {
 	blocked gateList    // a file
 	managed gateList
 	plans   []clientPlan
-	busy    sync.WaitGroup // keepers and processes
+	busy    sync.WaitGroup // of the keeper
+	serving sync.WaitGroup // of next hops
 	changes []gateChange
 	crashed bool
 
@@ -258,7 +259,7 @@ func (w *gateWorld) play(moves []move) {
 			h.offers = append(h.offers, "CHUNKING")
 		}
 		w.hops = append(w.hops, h)
-		w.net.servers[h.addr] = h.serve
+		w.net.servers[h.addr] = func(e *end) { w.serving.Go(func() { h.serve(e) }) }
 	}
 	w.prepare()
 	if w.start(filepath.Join(w.dir, "state")); w.err != nil {

@@ -91,6 +91,9 @@ func (h *hop) serve(e *end) {
 
 // say sends a reply.
 func (s *hopSession) say(reply string) bool {
+	if reply == "" {
+		return true
+	}
 	_, err := io.WriteString(s.conn, strings.ReplaceAll(reply, "\n", "\r\n")+"\r\n")
 	return err == nil && !strings.HasPrefix(reply, "421")
 }
@@ -123,7 +126,7 @@ var (
 	hopMail = regexp.MustCompile(`^MAIL FROM:<([^<> ]*)>( [A-Z0-9=-]+)*\r\n$`)
 	hopRcpt = regexp.MustCompile(`^RCPT TO:<([^<> ]+)>\r\n$`)
 	hopBdat = regexp.MustCompile(`^BDAT ([0-9]+)( LAST)?\r\n$`)
-	hopElse = regexp.MustCompile(`^(EHLO gate.example|RSET|QUIT|DATA)\r\n$`)
+	hopElse = regexp.MustCompile(`^(EHLO gate.example|HELO gate.example|RSET|QUIT|DATA)\r\n$`)
 )
 
 // command answers a command.
@@ -147,6 +150,9 @@ func (s *hopSession) command(line string) bool {
 	case "EHLO":
 		s.from = "-"
 		return s.answer(s.take(verb), "250-"+strings.Join(append([]string{s.name + ".example"}, s.offers...), "\n250-")+"\n250 HELP")
+	case "HELO":
+		s.from = "-"
+		return s.answer(s.take(verb), "250 "+s.name+".example")
 	case "RSET":
 		s.from = "-"
 		return s.answer(s.take(verb), "250 2.0.0 Ok")

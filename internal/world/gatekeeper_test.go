@@ -111,8 +111,11 @@ func (w *gateWorld) launch(dir string, succeeds bool) (p *gateProcess, ready cha
 		Listen: func(addr *net.TCPAddr) net.Listener {
 			return w.net.listen(p, addr, func() { ready <- nil })
 		},
-		Admin:     func(o admin.Options) { p.admin.Store(&o) },
-		Successor: func() chan error { _, ready := w.launch(p.dir, true); return ready },
+		Admin: func(o admin.Options) { p.admin.Store(&o) },
+		Successor: func() (chan error, chan struct{}) {
+			n, ready := w.launch(p.dir, true)
+			return ready, n.done
+		},
 	}
 	go func() {
 		defer close(p.done)
@@ -273,6 +276,7 @@ func (w *gateWorld) editFile(domains []int, i int) {
 func (w *gateWorld) emptyFile(*gateProcess, *admin.Options) {
 	w.writeFile("")
 	w.blocked.held = true
+	w.blocked.doubt()
 }
 
 func (w *gateWorld) pin(p *gateProcess, a *admin.Options) {
@@ -282,8 +286,6 @@ func (w *gateWorld) pin(p *gateProcess, a *admin.Options) {
 	}
 	w.tell("pinned: %v", err)
 	switch {
-	case p.isDead():
-		w.blocked.pinUnknown = true
 	case err != nil && !w.blocked.held:
 		w.fail("the list is not pinned: %v", err)
 	case err == nil:
@@ -300,15 +302,12 @@ func (w *gateWorld) unpin(p *gateProcess, a *admin.Options) {
 	}
 	_, err := a.Gate.Unpin(context.Background(), "blocked")
 	w.tell("unpinned: %v", err)
-	if p.isDead() {
-		w.blocked.pinUnknown = true
-		return
-	}
 	if err != nil {
 		w.fail("the list is not unpinned: %v", err)
 	}
-	w.blocked.pinned = false
-	w.blocked.settle(time.Now(), p.number)
+	if w.blocked.pinned = false; !w.blocked.held {
+		w.blocked.settle(time.Now(), p.number)
+	}
 }
 
 // edit makes an edit of the managed list, which makes it after.

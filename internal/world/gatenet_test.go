@@ -411,7 +411,7 @@ func (n *network) dialFrom(g *gateProcess) func(context.Context, string, string)
 		a, b := n.link(name, &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 30000}, net.TCPAddrFromAddrPort(netip.MustParseAddrPort(addr)))
 		a.gate = g
 		g.ends = append(g.ends, a)
-		go n.servers[addr](b)
+		n.servers[addr](b)
 		return a, nil
 	}
 }

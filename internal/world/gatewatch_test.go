@@ -3,6 +3,7 @@ package world
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -15,13 +16,12 @@ import (
 
 // A gateList is what is known of a list: which contents serve, and from when to when they may.
 type gateList struct {
-	mu         sync.Mutex
-	name       string
-	versions   []*listVersion
-	onDisk     []int
-	held       bool // what is on the disk never serves
-	pinned     bool
-	pinUnknown bool // nobody knows: a crash came between
+	mu       sync.Mutex
+	name     string
+	versions []*listVersion
+	onDisk   []int
+	held     bool // what is on the disk never serves
+	pinned   bool
 }
 
 // A listVersion is a content that may serve from some time on, and does from another.
@@ -52,6 +52,15 @@ func (l *gateList) settle(t time.Time, gate int) {
 	defer l.mu.Unlock()
 	if v := l.last(); v.sure.IsZero() {
 		v.sure, v.gate = t, gate
+	}
+}
+
+// doubt notes that the last content may never serve, if it does not yet for certain.
+func (l *gateList) doubt() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if v := l.last(); v.sure.After(time.Now()) {
+		v.sure = time.Time{}
 	}
 }
 
@@ -105,29 +114,19 @@ func (w *gateWorld) finish() {
 	w.net.mu.Unlock()
 	time.Sleep(2 * time.Minute) // the longest back-off is over, and gates that were to end have ended
 	w.checkFlow()
-	for _, p := range w.plans {
-		for _, m := range p.messages {
-			w.checkMessage(p, m)
-		}
-	}
-	for id := range w.copies {
-		if !slices.ContainsFunc(w.plans, func(p clientPlan) bool {
-			return slices.ContainsFunc(p.messages, func(m *attempt) bool { return m.id == id })
-		}) {
-			w.fail("a next hop has the message %q, which nobody sent", id)
-		}
-	}
-	w.checkHistory()
 	w.present().signals <- syscall.SIGTERM
 	for _, p := range w.gates {
 		select {
 		case <-p.done:
-		case <-time.After(time.Minute):
+		case <-time.After(15 * time.Minute): // a next hop may take 10 to answer a message
 			w.fail("gate %d does not end", p.number)
 			return
 		}
 	}
 	close(w.work)
+	w.wait("next hops", &w.serving)
+	w.checkMessages()
+	w.checkHistory()
 	time.Sleep(time.Minute) // what ends by a time has ended
 	synctest.Wait()
 	if n := w.net.left(); n > 0 {
@@ -171,8 +170,24 @@ func (w *gateWorld) checkFlow() {
 	}
 }
 
+// checkMessages compares what became of all messages with what must be.
+func (w *gateWorld) checkMessages() {
+	sent := map[string]bool{}
+	for _, p := range w.plans {
+		for _, m := range p.messages {
+			sent[m.id] = true
+			w.checkMessage(m)
+		}
+	}
+	for id := range w.copies {
+		if !sent[id] {
+			w.fail("a next hop has the message %q, which nobody sent", id)
+		}
+	}
+}
+
 // checkMessage compares what became of a message with what must be.
-func (w *gateWorld) checkMessage(p clientPlan, m *attempt) {
+func (w *gateWorld) checkMessage(m *attempt) {
 	copies := w.copies[m.id]
 	accepted := m.accepted()
 	if len(copies) > 1 {
@@ -243,9 +258,10 @@ func (w *gateWorld) checkListed(m *attempt, copies []delivery) {
 
 // checkHistory compares the history of decisions with what clients and next hops saw.
 func (w *gateWorld) checkHistory() {
-	a := w.present().admin.Load()
+	history := decisions.NewReader(filepath.Join(w.present().dir, "decisions"))
+	defer history.Close()
 	rows := map[string]map[string]int{}
-	err := a.History.Each(context.Background(), decisions.Query{}, func(d decisions.Decision) error {
+	err := history.Each(context.Background(), decisions.Query{}, func(d decisions.Decision) error {
 		if rows[d.Sender] == nil {
 			rows[d.Sender] = map[string]int{}
 		}
