@@ -73,22 +73,22 @@ func drawGateMove(r *rand.Rand, setup gateSetup, i int) gateMove {
 	}
 	n := r.IntN(100)
 	if setup.clean {
-		n = r.IntN(80)
+		n = r.IntN(72)
 	}
 	switch {
-	case n < 50:
+	case n < 45:
 		p := drawClient(r, setup.clean, i)
 		return is(func(w *gateWorld) { w.client(p) }, "%v", p)
-	case n < 72:
+	case n < 62:
 		return drawKeeper(r, i)
-	case n < 76:
+	case n < 67:
 		variant := r.IntN(3)
 		return is(func(w *gateWorld) { w.reload(variant) }, "the configuration %d is loaded", variant)
-	case n < 80:
+	case n < 72:
 		return is(func(w *gateWorld) { w.handOver() }, "handover")
-	case n < 84:
+	case n < 76:
 		return is(func(w *gateWorld) { w.crash() }, "the gate is killed, and starts again")
-	case n < 88:
+	case n < 80:
 		number, how, d := r.IntN(setup.hops), []string{"refused", "silent"}[r.IntN(2)], drawTime(r, 2*time.Second, time.Minute)
 		return is(func(w *gateWorld) { w.lose(number, how, d) }, "h%d: connections are %s for %v", number, how, d)
 	}
@@ -103,7 +103,7 @@ func drawClient(r *rand.Rand, clean bool, i int) clientPlan {
 		p.slow = drawTime(r, 100*time.Millisecond, 5*time.Second)
 	}
 	for j := range 1 + r.IntN(3) {
-		m := &attempt{id: fmt.Sprintf("m%dx%d", i, j), from: r.IntN(6), size: []int{100, 1000, 100_000}[r.IntN(3)]}
+		m := &attempt{id: fmt.Sprintf("m%dx%d", i, j), from: r.IntN(6), size: []int{100, 1000, 1000, 300_000}[r.IntN(4)]}
 		if m.header = m.from; r.IntN(3) == 0 {
 			m.header = r.IntN(6)
 		}

@@ -57,7 +57,7 @@ func (m *attempt) text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "From: <%s@d%d.example>\r\nX-World: %s\r\n\r\n", m.id, m.header, m.id)
 	for i := 0; b.Len() < m.size; i++ {
-		fmt.Fprintf(&b, "%sline %d of %s\r\n", []string{"", ".", ".."}[i%3], i, m.id)
+		fmt.Fprintf(&b, "%sline %d of %s%s\r\n", []string{"", ".", ".."}[i%3], i, m.id, strings.Repeat("-", m.size/100))
 	}
 	return b.String()
 }

@@ -57,7 +57,7 @@ reply_timeout = "1m"
 recipient_domains = ["rcpt.example"]
 reject_text = "refused: list {list}"
 [watch]
-poll_interval = "5s"
+poll_interval = "10s"
 [decisions]
 record = "all"
 [filter]
@@ -73,7 +73,7 @@ default = true
 `
 
 // poll is by when a change of a file has been seen, with some seconds more.
-const poll = 8 * time.Second
+const poll = 12 * time.Second
 
 // configure writes the configuration of a process.
 func (p *gateProcess) configure(variant int) {
