@@ -56,12 +56,14 @@ func (l *gateList) settle(t time.Time, gate int) {
 	}
 }
 
-// doubt notes that the last content may never serve, if it does not yet for certain.
+// doubt notes that contents may never serve which do not yet for certain.
 func (l *gateList) doubt() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if v := l.last(); v.sure.After(time.Now()) {
-		v.sure = time.Time{}
+	for _, v := range l.versions {
+		if v.sure.After(time.Now()) {
+			v.sure = time.Time{}
+		}
 	}
 }
 
