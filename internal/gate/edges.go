@@ -5,6 +5,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"time"
 
 	"spamgate/internal/admin"
 	"spamgate/internal/logging"
@@ -32,16 +33,7 @@ func Simulate(ctx context.Context, file string, stderr *logging.Writer, e Edges)
 	return serve(ctx, file, stderr, in, "", e)
 }
 
-// openSockets opens the sockets of a listener.
-func (e *Edges) openSockets(l *runningListener) {
-	for _, s := range l.sockets {
-		l.open = append(l.open, e.Listen(s.Addr))
-	}
-}
-
-// startSuccessor starts another gate.
-func (e *Edges) startSuccessor() *successor {
-	n := &successor{cmd: &exec.Cmd{Process: new(os.Process)}}
-	n.done, n.gone = e.Successor()
-	return n
+func (e *Edges) startSuccessor(context.Context, time.Duration, string, []socket.Inheritable) (*successor, error) {
+	done, gone := e.Successor()
+	return &successor{cmd: &exec.Cmd{Process: new(os.Process)}, done: done, gone: gone}, nil
 }

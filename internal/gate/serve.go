@@ -165,9 +165,7 @@ func (g *gate) open(ctx context.Context) error {
 // openSockets opens the sockets of all listeners and doors. After an error some are open.
 func (g *gate) openSockets() error {
 	for _, e := range g.listeners {
-		if g.edges.Listen != nil {
-			g.edges.openSockets(e)
-		} else if err := e.openSockets(g.config); err != nil {
+		if err := e.openSockets(g.config, g.edges.Listen); err != nil {
 			return err
 		}
 	}
