@@ -176,7 +176,6 @@ type gateWorld struct {
 	mu     sync.Mutex
 	lines  []fleetLine
 	err    error
-	faults bool // something has failed: copies may be lost with an answer that says so
 	copies map[string][]delivery
 }
 
@@ -200,13 +199,6 @@ var gateIDs = regexp.MustCompile(`\b[A-Z2-7]{12}\b`)
 func (w *gateWorld) plain(reply string) string { return gateIDs.ReplaceAllString(reply, "*") }
 
 func (w *gateWorld) hop(i int) *hop { return w.hops[i%len(w.hops)] }
-
-// fault notes that something has failed that a clean world does not have.
-func (w *gateWorld) fault(what string) {
-	if w.setup.clean {
-		w.fail("%s in a world where nothing fails", what)
-	}
-}
 
 // playGate plays moves.
 func playGate(w *world, moves []move) (err error) {

@@ -80,15 +80,10 @@ var errLeft = errors.New("the client leaves")
 // run does what is planned.
 func (c *gateClient) run() {
 	var err error
-	for range 5 {
-		if c.conn, err = c.w.net.connect(c.plan.name, c.plan.addr); err == nil {
-			break
+	if c.conn, err = c.w.net.connect(c.plan.name, c.plan.addr); err != nil {
+		if c.tell("cannot connect: %v", err); !c.w.crashed {
+			c.w.fail("%s cannot connect: %v", c.plan.name, err)
 		}
-		time.Sleep(5 * time.Second) // as mail servers do, but sooner
-	}
-	if err != nil {
-		c.tell("cannot connect: %v", err)
-		c.w.fault("a client cannot connect")
 		return
 	}
 	if c.plan.cut > 0 {
@@ -139,16 +134,15 @@ func (c *gateClient) send(m *attempt, abort string) error {
 	for _, to := range m.to {
 		commands = append(commands, "RCPT TO:<"+to+">")
 	}
-	if c.plan.style == "pipelining" {
-		if err := c.write(strings.Join(commands, "\r\n") + "\r\n"); err != nil {
-			return err
-		}
-	}
 	for i, command := range commands {
+		var err error
 		if c.plan.style != "pipelining" {
-			if err := c.write(command + "\r\n"); err != nil {
-				return err
-			}
+			err = c.write(command + "\r\n")
+		} else if i == 0 {
+			err = c.write(strings.Join(commands, "\r\n") + "\r\n")
+		}
+		if err != nil {
+			return err
 		}
 		if i == 0 && abort == "MAIL" || i == 1 && abort == "RCPT" {
 			return errLeft
@@ -160,8 +154,8 @@ func (c *gateClient) send(m *attempt, abort string) error {
 		c.tell("%s: %s", command, c.w.plain(reply))
 		if i > 0 {
 			m.replies = append(m.replies, reply)
-		} else if m.mail, m.replied = reply, time.Now(); !strings.HasPrefix(reply, "2") && c.plan.style != "pipelining" {
-			return c.goOn(reply)
+		} else {
+			m.mail, m.replied = reply, time.Now()
 		}
 		if strings.HasPrefix(reply, "421") {
 			return io.EOF
@@ -171,91 +165,58 @@ func (c *gateClient) send(m *attempt, abort string) error {
 		_, err := c.ask("RSET")
 		return err
 	}
-	if c.bdat {
-		return c.chunks(m, abort)
-	}
-	return c.data(m, abort)
+	return c.content(m, abort)
 }
 
-// goOn goes on after a refusal.
-func (c *gateClient) goOn(reply string) error {
-	if strings.HasPrefix(reply, "421") {
-		return io.EOF
+// content sends a message, in two parts.
+func (c *gateClient) content(m *attempt, abort string) error {
+	first, rest := m.text()[:m.size/2], m.text()[m.size/2:]
+	if c.bdat {
+		first, rest = fmt.Sprintf("BDAT %d\r\n%s", len(first), first), fmt.Sprintf("BDAT %d LAST\r\n%s", len(rest), rest)
+	} else {
+		text := strings.ReplaceAll("\r\n"+m.text(), "\r\n.", "\r\n..")[2:]
+		first, rest = text[:m.size/2], text[m.size/2:]+".\r\n"
+		if err := c.write("DATA\r\n"); err != nil || abort == "DATA" {
+			return cmp.Or(err, errLeft)
+		}
+		if goes, err := c.wantsMore(m, "354"); !goes {
+			return err
+		}
 	}
-	_, err := c.ask("RSET")
+	if err := c.write(first); err != nil || abort == "half" || abort == "DATA" {
+		return cmp.Or(err, errLeft)
+	}
+	if c.bdat {
+		if goes, err := c.wantsMore(m, "250"); !goes {
+			return err
+		}
+	}
+	m.whole = true
+	if err := c.write(rest); err != nil || abort == "end" {
+		return cmp.Or(err, errLeft)
+	}
+	_, err := c.wantsMore(m, "-")
 	return err
 }
 
-// data sends a message with DATA.
-func (c *gateClient) data(m *attempt, abort string) error {
-	if abort == "DATA" {
-		_ = c.write("DATA\r\n")
-		return errLeft
-	}
-	reply, err := c.ask("DATA")
-	if err != nil {
-		return err
-	}
-	if !strings.HasPrefix(reply, "354") {
-		m.last = reply
-		return c.goOn(reply)
-	}
-	text := strings.ReplaceAll("\r\n"+m.text(), "\r\n.", "\r\n..")[2:]
-	if err := c.write(text[:len(text)/2]); err != nil {
-		return err
-	}
-	if abort == "half" {
-		return errLeft
-	}
-	time.Sleep(c.plan.slow)
-	if err := c.write(text[len(text)/2:]); err != nil {
-		return err
-	}
-	m.whole = true
-	return c.finish(m, ".\r\n", abort)
-}
-
-// chunks sends a message with BDAT.
-func (c *gateClient) chunks(m *attempt, abort string) error {
-	text := m.text()
-	half := len(text) / 2
-	if err := c.write(fmt.Sprintf("BDAT %d\r\n%s", half, text[:half])); err != nil {
-		return err
-	}
-	if abort == "DATA" || abort == "half" {
-		return errLeft
-	}
+// wantsMore reads a reply, and reports whether it has the code. Another one is the last one to the message.
+func (c *gateClient) wantsMore(m *attempt, code string) (bool, error) {
 	reply, err := c.reply()
-	if err != nil {
-		return err
-	}
-	if !strings.HasPrefix(reply, "250") {
-		m.last = reply
-		c.tell("%s: %s", m.id, c.w.plain(reply))
-		return c.goOn(reply)
-	}
-	m.whole = true
-	return c.finish(m, fmt.Sprintf("BDAT %d LAST\r\n%s", len(text)-half, text[half:]), abort)
-}
-
-// finish sends the end of a message, and reads the reply.
-func (c *gateClient) finish(m *attempt, ending, abort string) error {
-	if err := c.write(ending); err != nil {
-		return err
-	}
-	if abort == "end" {
-		return errLeft
-	}
-	reply, err := c.reply()
-	if err != nil {
-		return err
+	switch {
+	case err != nil:
+		return false, err
+	case strings.HasPrefix(reply, code):
+		return true, nil
 	}
 	m.last = reply
 	c.tell("%s: %s", m.id, c.w.plain(reply))
 	if strings.HasPrefix(reply, "421") {
-		return io.EOF
+		return false, io.EOF
 	}
-	return nil
+	if !m.whole {
+		_, err = c.ask("RSET")
+	}
+	return false, err
 }
 
 // ask sends a command and reads the reply.

@@ -1,6 +1,7 @@
 package world
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -105,11 +106,11 @@ func (w *gateWorld) launch(dir string, succeeds bool) (p *gateProcess, ready cha
 	ready = make(chan error, 2)
 	w.gates = append(w.gates, p)
 	edges := gate.Edges{
-		Edges:    setup.Edges{Dial: w.net.dialFrom(p), Random: func() float64 { return w.net.random("chance") }},
+		Edges:    setup.Edges{Dial: p.dial, Random: w.net.chance},
 		Signals:  p.signals,
 		Succeeds: succeeds,
 		Listen: func(addr *net.TCPAddr) net.Listener {
-			return w.net.listen(p, addr, func() { ready <- nil })
+			return &gateListener{gate: p, addr: addr, changed: make(signal), serves: func() { ready <- nil }}
 		},
 		Admin: func(o admin.Options) { p.admin.Store(&o) },
 		Successor: func() (chan error, chan struct{}) {
@@ -126,10 +127,7 @@ func (w *gateWorld) launch(dir string, succeeds bool) (p *gateProcess, ready cha
 		if err != nil && !p.isDead() {
 			w.fail("gate %d ended: %v", p.number, err)
 		}
-		if err == nil {
-			err = errors.New("it has ended")
-		}
-		ready <- err
+		ready <- cmp.Or(err, errors.New("it has ended"))
 	}()
 	return p, ready
 }
@@ -235,9 +233,9 @@ func drawKeeper(r *rand.Rand, i int) gateMove {
 	case n < 4:
 		return is((*gateWorld).emptyFile, "the file of blocked is emptied")
 	case n < 7:
-		return is(func(w *gateWorld, p *gateProcess, a *admin.Options) { w.add(p, a, d) }, "d%d is added to managed", d)
+		return is(func(w *gateWorld, p *gateProcess, a *admin.Options) { w.changeEntry(p, a, d, true) }, "d%d is added to managed", d)
 	case n < 8:
-		return is(func(w *gateWorld, p *gateProcess, a *admin.Options) { w.remove(p, a, d) }, "d%d is removed from managed", d)
+		return is(func(w *gateWorld, p *gateProcess, a *admin.Options) { w.changeEntry(p, a, d, false) }, "d%d is removed from managed", d)
 	case n < 9:
 		return is((*gateWorld).undo, "the last change of managed is undone")
 	}
@@ -279,18 +277,15 @@ func (w *gateWorld) emptyFile(*gateProcess, *admin.Options) {
 	w.blocked.doubt()
 }
 
-func (w *gateWorld) pin(p *gateProcess, a *admin.Options) {
+func (w *gateWorld) pin(_ *gateProcess, a *admin.Options) {
 	_, err := a.Gate.Rescan(context.Background())
 	if err == nil {
 		_, err = a.Gate.Pin(context.Background(), admin.Peer{}, "blocked", admin.PinRequest{})
 	}
-	w.tell("pinned: %v", err)
-	switch {
-	case err != nil && !w.blocked.held:
+	if err != nil {
 		w.fail("the list is not pinned: %v", err)
-	case err == nil:
-		w.blocked.pinned = true
 	}
+	w.blocked.pinned = true
 }
 
 func (w *gateWorld) unpin(p *gateProcess, a *admin.Options) {
@@ -300,9 +295,7 @@ func (w *gateWorld) unpin(p *gateProcess, a *admin.Options) {
 	if !w.blocked.held {
 		w.blocked.change(w.blocked.onDisk)
 	}
-	_, err := a.Gate.Unpin(context.Background(), "blocked")
-	w.tell("unpinned: %v", err)
-	if err != nil {
+	if _, err := a.Gate.Unpin(context.Background(), "blocked"); err != nil {
 		w.fail("the list is not unpinned: %v", err)
 	}
 	if w.blocked.pinned = false; !w.blocked.held {
@@ -310,17 +303,20 @@ func (w *gateWorld) unpin(p *gateProcess, a *admin.Options) {
 	}
 }
 
-// edit makes an edit of the managed list, which makes it after.
-func (w *gateWorld) edit(p *gateProcess, what string, after []int, edit func() (managed.Result, error)) {
+// A gateChange is an edit that was acknowledged.
+type gateChange struct {
+	id     string
+	before []int // what the list had
+}
+
+// edit makes an edit of the managed list, which makes it after. It takes no time, so that nothing
+// comes between.
+func (w *gateWorld) edit(p *gateProcess, after []int, edit func() (managed.Result, error)) {
 	before := w.managed.last().domains
 	w.managed.change(after)
 	r, err := edit()
-	if p.isDead() {
-		return
-	}
-	w.tell("%s: %v", what, err)
-	has := w.managedFile(p.dir)
-	switch {
+	w.tell("managed is to have %v: %v", after, err)
+	switch has := w.managedFile(p.dir); {
 	case err != nil && slices.Equal(has, before):
 		w.managed.change(before)
 	case !slices.Equal(has, after):
@@ -330,14 +326,8 @@ func (w *gateWorld) edit(p *gateProcess, what string, after []int, edit func() (
 	}
 	w.managed.settle(time.Now(), p.number)
 	if err == nil && r.Changed {
-		w.changes = append(w.changes, gateChange{r.Change, before, after})
+		w.changes = append(w.changes, gateChange{r.Change, before})
 	}
-}
-
-// A gateChange is an edit that was acknowledged.
-type gateChange struct {
-	id            string
-	before, after []int
 }
 
 // managedFile returns what the managed list has in a state directory.
@@ -351,34 +341,31 @@ func (w *gateWorld) managedFile(dir string) (domains []int) {
 	return domains
 }
 
-func domainName(d int) managed.Name { return managed.Name{Entry: fmt.Sprintf("d%d.example", d)} }
-
-func (w *gateWorld) add(p *gateProcess, a *admin.Options, d int) {
-	after := slices.Compact(slices.Sorted(slices.Values(append(slices.Clone(w.managed.last().domains), d))))
-	w.edit(p, "added", after, func() (managed.Result, error) {
-		return a.Editor.Add(context.Background(), gateKeeper, "managed", []managed.NewEntry{{Name: domainName(d)}}, managed.Options{})
-	})
-}
-
-func (w *gateWorld) remove(p *gateProcess, a *admin.Options, d int) {
+// changeEntry adds a domain to the managed list, or removes it.
+func (w *gateWorld) changeEntry(p *gateProcess, a *admin.Options, d int, adds bool) {
+	name := managed.Name{Entry: fmt.Sprintf("d%d.example", d)}
 	after := slices.DeleteFunc(slices.Clone(w.managed.last().domains), func(other int) bool { return other == d })
-	w.edit(p, "removed", after, func() (managed.Result, error) {
-		return a.Editor.Remove(context.Background(), gateKeeper, "managed", []managed.Name{domainName(d)}, managed.Options{})
+	if adds {
+		after = slices.Sorted(slices.Values(append(after, d)))
+	}
+	w.edit(p, after, func() (managed.Result, error) {
+		if adds {
+			return a.Editor.Add(context.Background(), gateKeeper, "managed", []managed.NewEntry{{Name: name}}, managed.Options{})
+		}
+		return a.Editor.Remove(context.Background(), gateKeeper, "managed", []managed.Name{name}, managed.Options{})
 	})
 }
 
 // undo undoes the last change that was not undone.
 func (w *gateWorld) undo(p *gateProcess, a *admin.Options) {
-	if len(w.changes) == 0 {
+	n := len(w.changes) - 1
+	if n < 0 {
 		return
 	}
-	c := w.changes[len(w.changes)-1]
-	w.changes = w.changes[:len(w.changes)-1]
-	n := len(w.changes)
-	w.edit(p, "undone", c.before, func() (managed.Result, error) {
-		r, err := a.Editor.Undo(context.Background(), gateKeeper, c.id, managed.Options{})
-		if err != nil && !p.isDead() {
-			w.fail("the last change of %v to %v is not undone: %v", c.before, c.after, err)
+	w.edit(p, w.changes[n].before, func() (managed.Result, error) {
+		r, err := a.Editor.Undo(context.Background(), gateKeeper, w.changes[n].id, managed.Options{})
+		if err != nil {
+			w.fail("the change of %v is not undone: %v", w.changes[n].before, err)
 		}
 		return r, err
 	})

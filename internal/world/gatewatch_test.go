@@ -132,7 +132,7 @@ func (w *gateWorld) finish() {
 	w.checkHistory()
 	time.Sleep(time.Minute) // what ends by a time has ended
 	synctest.Wait()
-	if n := w.net.left(); n > 0 {
+	if n := len(w.net.open); n > 0 {
 		w.fail("%d ends of connections are left", n)
 	}
 	for _, stack := range strayGoroutines() {
