@@ -31,7 +31,7 @@ type gateMove struct {
 	do    func(w *gateWorld)
 }
 
-func (m gateMove) String() string { return fmt.Sprintf("%.3f %s", m.after.Seconds(), m.text) }
+func (m gateMove) String() string { return m.text }
 
 // gateSetup is the first move: what there is at first.
 type gateSetup struct {
@@ -154,43 +154,25 @@ func drawHopFault(r *rand.Rand) hopFault {
 
 // A gateWorld is a gate that is played, with all around it.
 type gateWorld struct {
-	*world
-	setup gateSetup
-	net   *network
-	hops  []*hop
-	begun time.Time
-	log   strings.Builder // of the gates
-
-	gates   []*gateProcess // the last one is the present one
-	clients sync.WaitGroup
-	work    chan func() // for the keeper, who does one thing at a time
-	variant int         // of the configuration
-	blocked gateList    // a file
-	managed gateList
-	plans   []clientPlan
-	busy    sync.WaitGroup // of the keeper
-	serving sync.WaitGroup // of next hops
-	changes []gateChange
+	timedStory
+	setup   gateSetup
+	net     *network
+	hops    []*hop
+	gates   []*gateProcess // the last one is in charge
+	variant int            // of the configuration
 	crashed bool
+	blocked gateList // a file
+	managed gateList
+	changes []gateChange
+	plans   []clientPlan
+	clients sync.WaitGroup
+	serving sync.WaitGroup // of next hops
+	work    chan func()    // for the keeper, who does one thing at a time
+	busy    sync.WaitGroup // of the keeper
 
-	mu     sync.Mutex
-	lines  []fleetLine
-	err    error
+	// Guarded by mu.
+	log    strings.Builder // of the gates
 	copies map[string][]delivery
-}
-
-func (w *gateWorld) tell(format string, args ...any) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.lines = append(w.lines, fleetLine{time.Since(w.begun), strings.ReplaceAll(fmt.Sprintf(format, args...), w.dir+"/", "")})
-}
-
-// fail notes the first thing that must not be.
-func (w *gateWorld) fail(format string, args ...any) {
-	w.tell("WRONG: "+format, args...)
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.err = cmp.Or(w.err, fmt.Errorf(format, args...))
 }
 
 var gateIDs = regexp.MustCompile(`\b[A-Z2-7]{12}\b`)
@@ -215,32 +197,21 @@ func playGate(w *world, moves []move) (err error) {
 		return c.Do()
 	}
 	defer func() { atomicfile.Hook = nil }()
-	g := &gateWorld{world: w, setup: setup, net: newNetwork(setup.seed), copies: map[string][]delivery{}, work: make(chan func())}
-	now := time.Now()
-	func() {
-		defer func() {
-			if p := recover(); p != nil {
-				g.err = cmp.Or(g.err, fmt.Errorf("%v", p))
-			}
-		}()
-		synctest.Test(w.T, func(*testing.T) {
-			time.Sleep(time.Until(now.Truncate(24 * time.Hour).Add(36 * time.Hour))) // files that are changed now count as old
-			g.begun = time.Now()
-			g.work = make(chan func(), 1000)
-			g.play(moves)
-		})
-	}()
-	slices.SortStableFunc(g.lines, func(a, b fleetLine) int {
-		return cmp.Or(cmp.Compare(a.elapsed, b.elapsed), strings.Compare(a.text, b.text))
-	})
+	g := &gateWorld{timedStory: timedStory{world: w}, setup: setup, net: newNetwork(setup.seed), copies: map[string][]delivery{}}
 	w.tell("%v", setup)
-	for _, l := range g.lines {
-		w.tell("%10.4f %s", l.elapsed.Seconds(), l.text)
-	}
-	if *oneSeed != 0 {
-		w.Log("\n" + g.log.String())
-	}
-	return g.err
+	defer func() {
+		err = g.conclude(recover())
+		if *oneSeed != 0 {
+			w.Log("\n" + g.log.String())
+		}
+	}()
+	noon := time.Now().Truncate(24 * time.Hour).Add(36 * time.Hour)
+	synctest.Test(w.T, func(*testing.T) {
+		time.Sleep(time.Until(noon)) // files that are changed now count as old
+		g.begun = time.Now()
+		g.play(moves)
+	})
+	return nil
 }
 
 func (w *gateWorld) play(moves []move) {
@@ -253,11 +224,15 @@ func (w *gateWorld) play(moves []move) {
 		w.hops = append(w.hops, h)
 		w.net.servers[h.addr] = func(e *end) { w.serving.Go(func() { h.serve(e) }) }
 	}
-	w.prepare()
+	check(os.Mkdir(filepath.Join(w.dir, "lists"), 0o700))
+	check(os.Mkdir(filepath.Join(w.dir, "state"), 0o700))
+	w.blocked.versions, w.blocked.onDisk = []*listVersion{{domains: []int{0}, sure: w.begun}}, []int{0}
+	w.managed.versions = []*listVersion{{sure: w.begun}}
+	w.writeFile(listText([]int{0}, "at first"))
 	if w.start(filepath.Join(w.dir, "state")); w.err != nil {
 		return
 	}
-	w.begun = time.Now()
+	w.begun, w.work = time.Now(), make(chan func(), 100)
 	go func() {
 		for do := range w.work {
 			do()
@@ -296,14 +271,4 @@ func (w *gateWorld) lose(number int, how string, d time.Duration) {
 		defer w.net.mu.Unlock()
 		delete(w.net.lost, h.addr)
 	})
-}
-
-// prepare makes the files.
-func (w *gateWorld) prepare() {
-	check(os.Mkdir(filepath.Join(w.dir, "lists"), 0o700))
-	check(os.Mkdir(filepath.Join(w.dir, "state"), 0o700))
-	w.blocked.name, w.managed.name = "blocked", "managed"
-	w.blocked.begin(w.begun, []int{0})
-	w.managed.begin(w.begun, nil)
-	w.writeFile(listText([]int{0}, "at first"))
 }

@@ -18,7 +18,6 @@ import (
 // A gateList is what is known of a list: which contents serve, and from when to when they may.
 type gateList struct {
 	mu       sync.Mutex
-	name     string
 	versions []*listVersion
 	onDisk   []int
 	held     bool // what is on the disk never serves
@@ -31,11 +30,6 @@ type listVersion struct {
 	from    time.Time
 	sure    time.Time // with the gates from number gate on; zero: never. Other gates find it by polling.
 	gate    int
-}
-
-func (l *gateList) begin(t time.Time, domains []int) {
-	l.onDisk = domains
-	l.versions = []*listVersion{{domains, t, t, 0}}
 }
 
 func (l *gateList) last() *listVersion { return l.versions[len(l.versions)-1] }
