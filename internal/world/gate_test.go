@@ -167,6 +167,7 @@ type gateWorld struct {
 	plans   []clientPlan
 	clients sync.WaitGroup
 	serving sync.WaitGroup // of next hops
+	healed  chan struct{}  // closed when nothing fails any more
 	work    chan func()    // for the keeper, who does one thing at a time
 	busy    sync.WaitGroup // of the keeper
 
@@ -232,7 +233,7 @@ func (w *gateWorld) play(moves []move) {
 	if w.start(filepath.Join(w.dir, "state")); w.err != nil {
 		return
 	}
-	w.begun, w.work = time.Now(), make(chan func(), 100)
+	w.begun, w.work, w.healed = time.Now(), make(chan func(), 100), make(chan struct{})
 	go func() {
 		for do := range w.work {
 			do()

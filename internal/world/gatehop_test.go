@@ -107,9 +107,12 @@ func (s *hopSession) answer(f hopFault, reply string) bool {
 	case "says":
 		reply = f.text
 	case "is late":
-		time.Sleep(f.late)
+		select {
+		case <-time.After(f.late):
+		case <-s.w.healed:
+		}
 	case "is silent":
-		_, _ = io.Copy(io.Discard, s.in)
+		<-s.w.healed
 		return false
 	case "closes", "has it, and closes":
 		return false

@@ -100,6 +100,7 @@ func (w *gateWorld) finish() {
 	w.wait("keepers", &w.busy)
 	w.wait("clients", &w.clients)
 	w.tell("nothing fails any more")
+	close(w.healed)
 	w.mu.Lock()
 	for _, h := range w.hops {
 		h.faults = nil
