@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -158,9 +159,8 @@ type gateWorld struct {
 	setup   gateSetup
 	net     *network
 	hops    []*hop
-	gates   []*gateProcess // the last one is in charge
-	variant int            // of the configuration
-	crashed bool
+	variant atomic.Int32 // of the configuration
+	crashed atomic.Bool
 	blocked gateList // a file
 	managed gateList
 	changes []gateChange
@@ -172,7 +172,8 @@ type gateWorld struct {
 	busy    sync.WaitGroup // of the keeper
 
 	// Guarded by mu.
-	log    strings.Builder // of the gates
+	gates  []*gateProcess // the last one is in charge
+	log    strings.Builder
 	copies map[string][]delivery
 }
 
@@ -233,7 +234,7 @@ func (w *gateWorld) play(moves []move) {
 	if w.start(filepath.Join(w.dir, "state")); w.err != nil {
 		return
 	}
-	w.begun, w.work, w.healed = time.Now(), make(chan func(), 100), make(chan struct{})
+	w.work, w.healed = make(chan func(), 100), make(chan struct{})
 	go func() {
 		for do := range w.work {
 			do()

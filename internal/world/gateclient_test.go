@@ -81,7 +81,7 @@ var errLeft = errors.New("the client leaves")
 func (c *gateClient) run() {
 	var err error
 	if c.conn, err = c.w.net.connect(c.plan.name, c.plan.addr); err != nil {
-		if c.tell("cannot connect: %v", err); !c.w.crashed {
+		if c.tell("cannot connect: %v", err); !c.w.crashed.Load() {
 			c.w.fail("%s cannot connect: %v", c.plan.name, err)
 		}
 		return

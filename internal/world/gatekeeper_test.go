@@ -96,15 +96,21 @@ func (p *gateProcess) configure(variant int) {
 }
 
 // present returns the gate that is in charge.
-func (w *gateWorld) present() *gateProcess { return w.gates[len(w.gates)-1] }
+func (w *gateWorld) present() *gateProcess {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.gates[len(w.gates)-1]
+}
 
 // launch makes a process, which tells ready whether it serves.
 func (w *gateWorld) launch(dir string, succeeds bool) (p *gateProcess, ready chan error) {
+	w.mu.Lock()
 	p = &gateProcess{w: w, number: len(w.gates), dir: dir, signals: make(chan os.Signal, 8), done: make(chan struct{})}
-	p.file = filepath.Join(w.dir, fmt.Sprintf("config-%d.toml", p.number))
-	p.configure(w.variant)
-	ready = make(chan error, 2)
 	w.gates = append(w.gates, p)
+	w.mu.Unlock()
+	p.file = filepath.Join(w.dir, fmt.Sprintf("config-%d.toml", p.number))
+	p.configure(int(w.variant.Load()))
+	ready = make(chan error, 2)
 	edges := gate.Edges{
 		Edges:    setup.Edges{Dial: p.dial, Random: w.net.chance},
 		Signals:  p.signals,
@@ -174,7 +180,7 @@ func (w *gateWorld) keep(do func(p *gateProcess, a *admin.Options)) {
 // reload loads a configuration.
 func (w *gateWorld) reload(variant int) {
 	w.keep(func(p *gateProcess, _ *admin.Options) {
-		w.variant = variant
+		w.variant.Store(int32(variant))
 		p.configure(variant)
 		p.signals <- syscall.SIGHUP
 	})
@@ -194,7 +200,7 @@ func (w *gateWorld) handOver() {
 // crash kills all processes, and starts one with what they have written. (A disk that forgets is in
 // other worlds.)
 func (w *gateWorld) crash() {
-	w.crashed = true
+	w.crashed.Store(true)
 	dir := filepath.Join(w.dir, fmt.Sprintf("state-%d", len(w.gates)))
 	check(os.CopyFS(dir, os.DirFS(w.present().dir)))
 	check(os.Chmod(dir, 0o700))

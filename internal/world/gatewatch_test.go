@@ -306,7 +306,7 @@ func (w *gateWorld) checkHistory() {
 			switch n := has["accepted"]; {
 			case n > copies:
 				w.fail("the history has %s accepted %d times, and next hops have it %d times", m.id, n, copies)
-			case ok && n != 1 && !w.crashed:
+			case ok && n != 1 && !w.crashed.Load():
 				w.fail("the history has %s accepted %d times, and the client got %s", m.id, n, m.last)
 			}
 			refused := 0
@@ -315,7 +315,7 @@ func (w *gateWorld) checkHistory() {
 					refused++
 				}
 			}
-			if n := has["refused"]; n != refused && !w.crashed && p.abort == "" && p.cut == 0 {
+			if n := has["refused"]; n != refused && !w.crashed.Load() && p.abort == "" && p.cut == 0 {
 				w.fail("the history has %s refused %d times, and the client was %d times", m.id, n, refused)
 			}
 		}
