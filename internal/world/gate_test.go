@@ -100,8 +100,8 @@ func drawGateMove(r *rand.Rand, setup gateSetup, i int) gateMove {
 // drawClient draws what a client does.
 func drawClient(r *rand.Rand, clean bool, i int) clientPlan {
 	p := clientPlan{name: fmt.Sprintf("c%d", i), addr: fmt.Sprintf("203.0.113.%d:%d", r.IntN(3), 40000+i), style: []string{"plain", "pipelining", "BDAT"}[r.IntN(3)]}
-	if r.IntN(4) == 0 {
-		p.slow = drawTime(r, 100*time.Millisecond, 5*time.Second)
+	if r.IntN(3) == 0 {
+		p.slow = drawTime(r, 100*time.Millisecond, 2*time.Second, 5*time.Second)
 	}
 	for j := range 1 + r.IntN(3) {
 		m := &attempt{id: fmt.Sprintf("m%dx%d", i, j), from: r.IntN(6), size: []int{100, 1000, 1000, 300_000}[r.IntN(4)]}
