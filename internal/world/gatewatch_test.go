@@ -166,6 +166,13 @@ func (w *gateWorld) checkFlow() {
 			w.fail("mail does not flow again: %s has the replies %q %q %q", m.id, m.mail, m.replies, m.last)
 		}
 	}
+	first = 0
+	if w.variant.Load() == 2 {
+		first = len(w.hops) - 1
+	}
+	if d := w.copies["probe3"]; w.setup.balance == "priority" && len(d) > 0 && d[0].hop != w.hops[first].name {
+		w.fail("%s has the last message, although %s is up and comes first", d[0].hop, w.hops[first].name)
+	}
 }
 
 // checkMessages compares what became of all messages with what must be.
