@@ -211,6 +211,7 @@ func playGate(w *world, moves []move) (err error) {
 	synctest.Test(w.T, func(*testing.T) {
 		time.Sleep(time.Until(noon)) // files that are changed now count as old
 		g.begun = time.Now()
+		g.net.begun = g.begun
 		g.play(moves)
 	})
 	return nil

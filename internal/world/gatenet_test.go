@@ -22,7 +22,7 @@ type network struct {
 	mu      sync.Mutex
 	clean   bool // nothing takes long
 	used    map[time.Time]bool
-	counts  map[string]int
+	begun   time.Time
 	servers map[string]func(*end) // of next hops, by their address
 	doors   []*gateListener       // of gates that accept clients
 	open    map[*end]bool
@@ -30,14 +30,14 @@ type network struct {
 }
 
 func newNetwork(seed uint64) *network {
-	return &network{seed: seed, used: map[time.Time]bool{}, counts: map[string]int{}, servers: map[string]func(*end){}, open: map[*end]bool{}, lost: map[string]string{}}
+	return &network{seed: seed, used: map[time.Time]bool{}, servers: map[string]func(*end){}, open: map[*end]bool{}, lost: map[string]string{}}
 }
 
-// draw returns a number that depends on the seed, the name, and how often it was drawn. The caller holds mu.
-func (n *network) draw(name string) uint64 {
-	n.counts[name]++
+// draw returns a number that depends on the seed and a name. Two goroutines that do the same at one
+// instant have the same names, so that it does not matter which is first.
+func (n *network) draw(name ...any) uint64 {
 	h := fnv.New64a()
-	fmt.Fprint(h, n.seed, name, n.counts[name])
+	fmt.Fprintln(h, append(name, n.seed)...)
 	x := h.Sum64()
 	x = (x ^ x>>32) * 0xd6e8feb86659fd93 // FNV's low bits are poor
 	return x ^ x>>32
@@ -45,14 +45,12 @@ func (n *network) draw(name string) uint64 {
 
 // chance returns a number from 0 up to 1.
 func (n *network) chance() float64 {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return float64(n.draw("chance")>>11) / (1 << 53)
+	return float64(n.draw("chance", time.Since(n.begun))>>11) / (1 << 53)
 }
 
 // arrival draws when something arrives that is sent now, not before a time. The caller holds mu.
-func (n *network) arrival(name string, least time.Time) time.Time {
-	x := n.draw(name)
+func (n *network) arrival(least time.Time, name ...any) time.Time {
+	x := n.draw(name...)
 	d := 100*time.Microsecond + time.Duration(x%2_000_000)
 	if !n.clean && x>>32%20 == 0 {
 		d += time.Duration(x >> 40 % 800_000_000)
@@ -70,8 +68,9 @@ func (n *network) arrival(name string, least time.Time) time.Time {
 
 // pass waits for as long as something takes.
 func (n *network) pass(name string) {
+	began := time.Since(n.begun)
 	n.mu.Lock()
-	t := n.arrival(name, time.Time{})
+	t := n.arrival(time.Time{}, name, began)
 	n.mu.Unlock()
 	time.Sleep(time.Until(t))
 }
@@ -98,6 +97,7 @@ type end struct {
 	broken   error // of writes
 	closed   bool
 	changed  signal
+	sent     int
 	last     time.Time // when the last piece for the peer arrives
 	left     int       // so many more bytes are sent, and then the connection is reset; -1: it is not
 	deadline time.Time // of reads
@@ -166,7 +166,7 @@ func (e *end) Write(p []byte) (int, error) {
 	}
 	for rest := p; len(rest) > 0; {
 		k := len(rest)
-		if x := e.net.draw(e.name + "cut"); !e.net.clean && x%8 == 0 {
+		if x := e.net.draw(e.name, "cut", e.sent); !e.net.clean && x%8 == 0 {
 			k = 1 + int(x>>8%uint64(k))
 		}
 		piece := slices.Clone(rest[:k])
@@ -181,7 +181,8 @@ func (e *end) Write(p []byte) (int, error) {
 
 // send lets something arrive at the peer. The caller holds mu.
 func (e *end) send(arrive func(to *end)) {
-	e.last = e.net.arrival(e.name, e.last)
+	e.sent++
+	e.last = e.net.arrival(e.last, e.name, e.sent)
 	time.AfterFunc(time.Until(e.last), func() {
 		e.net.mu.Lock()
 		defer e.net.mu.Unlock()
@@ -332,7 +333,7 @@ func (n *network) connect(name string, from string) (*end, error) {
 	if len(n.doors) == 0 {
 		return nil, syscall.ECONNREFUSED
 	}
-	l := n.doors[n.draw(name)%uint64(len(n.doors))]
+	l := n.doors[n.draw(name, "door")%uint64(len(n.doors))]
 	a, b := n.link(name, net.TCPAddrFromAddrPort(netip.MustParseAddrPort(from)), l.addr)
 	l.enqueue(b)
 	return a, nil
@@ -341,6 +342,7 @@ func (n *network) connect(name string, from string) (*end, error) {
 // dial connects a gate to a next hop.
 func (p *gateProcess) dial(ctx context.Context, _, addr string) (net.Conn, error) {
 	n := p.w.net
+	name := fmt.Sprint(addr, time.Since(n.begun))
 	n.pass(addr)
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -356,8 +358,7 @@ func (p *gateProcess) dial(ctx context.Context, _, addr string) (net.Conn, error
 	case lost != "", p.dead, n.servers[addr] == nil:
 		return nil, syscall.ECONNREFUSED
 	}
-	n.counts["to "+addr]++
-	a, b := n.link(fmt.Sprintf("%s#%d", addr, n.counts["to "+addr]), &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 30000}, net.TCPAddrFromAddrPort(netip.MustParseAddrPort(addr)))
+	a, b := n.link(name, &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 30000}, net.TCPAddrFromAddrPort(netip.MustParseAddrPort(addr)))
 	a.gate = p
 	p.ends = append(p.ends, a)
 	n.servers[addr](b)
