@@ -129,9 +129,11 @@ func (w *gateWorld) launch(dir string, succeeds bool) (p *gateProcess, ready cha
 		stderr := logging.NewWriter(gateLog{p})
 		defer stderr.Close()
 		err := gate.Simulate(context.Background(), p.file, stderr, edges)
-		w.tell("gate %d has ended: %v", p.number, err)
-		if err != nil && !p.isDead() {
-			w.fail("gate %d ended: %v", p.number, err)
+		if !p.isDead() { // else nobody sees it
+			w.tell("gate %d has ended: %v", p.number, err)
+			if err != nil {
+				w.fail("gate %d ended: %v", p.number, err)
+			}
 		}
 		ready <- cmp.Or(err, errors.New("it has ended"))
 	}()
