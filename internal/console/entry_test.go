@@ -208,9 +208,9 @@ func TestReason(t *testing.T) {
 	fields := []string{"type", "allow", "sender", "x@a.example", "whom", "all", "until", "1h"}
 	for reason, want := range map[string]string{
 		"":                            "Say why",
-		"a ## b":                      "the reason contains ##",
-		"until=2099-01-01 a":          "the reason contains until=",
-		"a\nb":                        "the reason contains a line end",
+		"a ## b":                      "The reason contains ##",
+		"until=2099-01-01 a":          "The reason contains until=",
+		"a\nb":                        "The reason contains a line end",
 		strings.Repeat("\u00e4", 501): "at most 500 characters",
 	} {
 		_, body := p.as("helpdesk", post("/entry/new", append(fields, "why", reason)...), 400)

@@ -42,7 +42,11 @@ func (s *supervisor) startHandover(asked *handoverRequest) {
 	if asked != nil {
 		ctx, limit = asked.ctx, asked.limit
 	}
-	n, err := startSuccessor(ctx, limit, s.program, s.gate.heldSockets())
+	start := startSuccessor
+	if s.gate.edges.Successor != nil {
+		start = s.gate.edges.startSuccessor
+	}
+	n, err := start(ctx, limit, s.program, s.gate.heldSockets())
 	if err != nil {
 		err = withRemedy(err, s.program)
 		log.Error("not handed over, this process goes on", "program", s.program, "error", err)

@@ -37,7 +37,7 @@ func (g *gate) prepareHops(ctx context.Context, was, c *config.Config) (change, 
 	for _, h := range c.Hops() {
 		target := g.hops.of(h.NextHop)
 		if target == nil {
-			if target, err = setup.NewNextHop(c, h.NextHop, g.log, g.metrics); err != nil {
+			if target, err = setup.NewNextHop(c, h.NextHop, g.log, g.metrics, g.edges.Edges); err != nil {
 				break
 			}
 			g.metrics.addNextHop(target)

@@ -139,9 +139,13 @@ func (all listeners) release() error {
 	return errors.Join(errs...)
 }
 
-// openSockets opens the sockets of a listener.
-func (e *runningListener) openSockets(c *config.Config) error {
+// openSockets opens the sockets of a listener, with listen if that is not nil.
+func (e *runningListener) openSockets(c *config.Config, listen func(*net.TCPAddr) net.Listener) error {
 	for _, s := range e.sockets {
+		if listen != nil {
+			e.open = append(e.open, listen(s.Addr))
+			continue
+		}
 		l, err := s.Listen()
 		if err != nil {
 			return setup.ListenFault(c, s.Of, err)

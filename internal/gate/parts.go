@@ -64,7 +64,7 @@ func closeOthers[T closer](all, kept []T) error {
 
 // makeParts makes the parts in their order. They have nothing yet.
 func (g *gate) makeParts(c *config.Config) {
-	names := clientname.New(nil)
+	names := clientname.New(g.edges.Dial)
 	store := accounts.Open(setup.ConsoleDir(c))
 	g.metrics.addConsole(store.Attempts)
 	g.history = openHistory(c, g.log)

@@ -24,7 +24,7 @@ import (
 )
 
 // Serve runs the gate with the configuration in a file, until a signal ends it.
-func Serve(ctx context.Context, file string, stderr *logging.Writer) (err error) {
+func Serve(ctx context.Context, file string, stderr *logging.Writer) error {
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2)
 	defer signal.Stop(signals)
@@ -34,6 +34,11 @@ func Serve(ctx context.Context, file string, stderr *logging.Writer) (err error)
 	if err != nil {
 		return err
 	}
+	return serve(ctx, file, stderr, in, program, Edges{Signals: signals})
+}
+
+// serve does the work of Serve.
+func serve(ctx context.Context, file string, stderr *logging.Writer, in *socket.Inherited, program string, edges Edges) (err error) {
 	defer func() {
 		if err != nil {
 			in.Fail(err)
@@ -47,12 +52,12 @@ func Serve(ctx context.Context, file string, stderr *logging.Writer) (err error)
 	if err := setup.CheckFiles(c); err != nil {
 		return err
 	}
-	g, err := newGate(ctx, c, in, stderr)
+	g, err := newGate(ctx, c, in, stderr, edges)
 	if err != nil {
 		return err
 	}
 	defer g.close()
-	s := &supervisor{ctx: ctx, gate: g, file: file, signals: signals, inherited: in, program: program}
+	s := &supervisor{ctx: ctx, gate: g, file: file, signals: edges.Signals, inherited: in, program: program}
 	return s.run()
 }
 
@@ -66,6 +71,7 @@ type gate struct {
 
 	parts []part            // in the order of makeParts; the fields below belong to them
 	in    *socket.Inherited // from a predecessor; nil: there is none
+	edges Edges
 
 	*lists
 	history      *history // of decisions
@@ -87,8 +93,8 @@ type gate struct {
 }
 
 // newGate creates all parts, and opens no listener.
-func newGate(ctx context.Context, c *config.Config, in *socket.Inherited, stderr *logging.Writer) (g *gate, err error) {
-	g = &gate{stderr: stderr, in: in, served: make(chan error, 1), metrics: newMetrics()}
+func newGate(ctx context.Context, c *config.Config, in *socket.Inherited, stderr *logging.Writer, edges Edges) (g *gate, err error) {
+	g = &gate{stderr: stderr, in: in, edges: edges, served: make(chan error, 1), metrics: newMetrics()}
 	defer func() {
 		if err != nil {
 			g.close()
@@ -159,7 +165,7 @@ func (g *gate) open(ctx context.Context) error {
 // openSockets opens the sockets of all listeners and doors. After an error some are open.
 func (g *gate) openSockets() error {
 	for _, e := range g.listeners {
-		if err := e.openSockets(g.config); err != nil {
+		if err := e.openSockets(g.config, g.edges.Listen); err != nil {
 			return err
 		}
 	}

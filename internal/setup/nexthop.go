@@ -1,11 +1,13 @@
 package setup
 
 import (
+	"context"
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"time"
 
 	"spamgate/internal/certs"
@@ -13,13 +15,19 @@ import (
 	"spamgate/smtpfilter/nexthop"
 )
 
+// Edges are what a simulation puts in the place of the network and of chance; nil: nothing.
+type Edges struct {
+	Dial   func(ctx context.Context, network, addr string) (net.Conn, error)
+	Random func() float64
+}
+
 // NewNextHop returns a next hop, or a group of next hops. It does not wait for them.
-func NewNextHop(c *config.Config, n config.NextHop, log *slog.Logger, meter nexthop.Meter) (nexthop.Target, error) {
+func NewNextHop(c *config.Config, n config.NextHop, log *slog.Logger, meter nexthop.Meter, edges Edges) (nexthop.Target, error) {
 	sc, err := smtpConfig(c.Hostname, n, log)
 	if err != nil {
 		return nil, err
 	}
-	sc.Meter = meter
+	sc.Meter, sc.Dial = meter, edges.Dial
 	var members []nexthop.Target
 	discard := func(err error) error {
 		for _, m := range members {
@@ -41,7 +49,7 @@ func NewNextHop(c *config.Config, n config.NextHop, log *slog.Logger, meter next
 	if n.Balance == "round_robin" {
 		balance = nexthop.RoundRobin
 	}
-	g, err := nexthop.NewGroup(members, nexthop.GroupConfig{Balance: balance, Logger: log})
+	g, err := nexthop.NewGroup(members, nexthop.GroupConfig{Balance: balance, Logger: log, Random: edges.Random})
 	if err != nil {
 		return nil, discard(err)
 	}

@@ -1,7 +1,6 @@
 package world
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -130,16 +129,13 @@ func drawFault(r *rand.Rand) fault {
 
 // A fleetWorld is a fleet that is played.
 type fleetWorld struct {
-	*world
+	timedStory
 	b      *broker
 	gates  []*fleetGate
-	begun  time.Time
 	edits  sync.WaitGroup
 	killed sync.WaitGroup
 
-	mu      sync.Mutex
-	lines   []fleetLine
-	err     error
+	// Guarded by mu.
 	forgot  bool            // the broker has lost something that it had acknowledged
 	quiet   time.Time       // gates are left alone until then: they put back what was lost
 	added   map[string]bool // entries of edits that were acknowledged
@@ -149,26 +145,6 @@ type fleetWorld struct {
 	looking   sync.Mutex        // guards what follows, and what was served
 	sequences map[string]uint64 // of versions, by their SHA-256
 	versions  map[uint64]string // the reverse
-}
-
-// A fleetLine is a line of the story. Those of one instant are sorted.
-type fleetLine struct {
-	elapsed time.Duration
-	text    string
-}
-
-func (w *fleetWorld) tell(format string, args ...any) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.lines = append(w.lines, fleetLine{time.Since(w.begun), strings.ReplaceAll(fmt.Sprintf(format, args...), w.dir+"/", "")})
-}
-
-// fail notes the first thing that must not be.
-func (w *fleetWorld) fail(format string, args ...any) {
-	w.tell("WRONG: "+format, args...)
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.err = cmp.Or(w.err, fmt.Errorf(format, args...))
 }
 
 func (w *fleetWorld) must(err error) {
@@ -188,19 +164,8 @@ func playFleet(w *world, moves []move) (err error) {
 	for range 2 { // the library keeps timers of the world before: a sync.Pool forgets at the second collection
 		runtime.GC()
 	}
-	f := &fleetWorld{world: w, b: newBroker(setup.seed), sequences: map[string]uint64{}, versions: map[uint64]string{}, added: map[string]bool{}, removed: map[string]bool{}}
-	defer func() {
-		if p := recover(); p != nil && f.err == nil { // goroutines are left: see checkGoroutines
-			f.err = fmt.Errorf("%v", p)
-		}
-		slices.SortStableFunc(f.lines, func(a, b fleetLine) int {
-			return cmp.Or(cmp.Compare(a.elapsed, b.elapsed), strings.Compare(a.text, b.text))
-		})
-		for _, l := range f.lines {
-			w.tell("%10.4f %s", l.elapsed.Seconds(), l.text)
-		}
-		err = f.err
-	}()
+	f := &fleetWorld{timedStory: timedStory{world: w}, b: newBroker(setup.seed), sequences: map[string]uint64{}, versions: map[uint64]string{}, added: map[string]bool{}, removed: map[string]bool{}}
+	defer func() { err = f.conclude(recover()) }()
 	synctest.Test(w.T, func(*testing.T) {
 		f.begun = time.Now()
 		f.play(setup, moves)

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"regexp"
 	"runtime"
 	"strings"
 	"time"
@@ -172,11 +173,22 @@ func (w *fleetWorld) checkWatches() {
 
 // checkGoroutines checks that no goroutine is left of the world. One that is ends it with a panic.
 func (w *fleetWorld) checkGoroutines() {
+	for _, stack := range strayGoroutines() {
+		w.fail("a goroutine is left:\n%s", stack)
+	}
+}
+
+var bubble = regexp.MustCompile(`synctest bubble [0-9]+\b`)
+
+// strayGoroutines returns the stacks of the goroutines of a world, but for its own.
+func strayGoroutines() (stray []string) {
 	stacks := make([]byte, 1<<20)
-	stacks = stacks[:runtime.Stack(stacks, true)]
+	stacks = stacks[:runtime.Stack(stacks, true)] // its own is the first
+	own := bubble.FindString(string(stacks))
 	for stack := range strings.SplitSeq(string(stacks), "\n\n") {
-		if strings.Contains(stack, "synctest bubble") && !strings.Contains(stack, "checkGoroutines") && !strings.Contains(stack, "ynctestTest") && !strings.Contains(stack, "synctest.Test") {
-			w.fail("a goroutine is left:\n%s", stack)
+		if bubble.FindString(stack) == own && !strings.Contains(stack, "strayGoroutines") && !strings.Contains(stack, "ynctestTest") && !strings.Contains(stack, "synctest.Test") {
+			stray = append(stray, stack)
 		}
 	}
+	return stray
 }

@@ -13,7 +13,11 @@ import (
 // Begin starts a transaction. Its first Rcpt chooses the member.
 func (g *Group) Begin(env Envelope) Transaction {
 	env.Client.LookupName = lookupOnce(env.Client.LookupName)
-	return &balanced{group: g, env: env}
+	b := &balanced{group: g, env: env}
+	if g.ctx.Err() != nil {
+		b.err = fmt.Errorf("next hop %s: %w", g, ErrClosed)
+	}
+	return b
 }
 
 // balanced is a Transaction of a Group.
@@ -123,9 +127,18 @@ func (b *balanced) start(m *member) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if !b.aborted {
-		b.inner = m.Begin(b.env)
+		b.inner = m.begin(b.env)
 	}
 	return !b.aborted
+}
+
+// begin begins a transaction with the member, also after Close: that of the group was begun before, and a
+// reload between MAIL and the first RCPT must not end it.
+func (m *member) begin(env Envelope) Transaction {
+	if s, ok := m.Target.(*SMTP); ok {
+		return newTransaction(s, env)
+	}
+	return m.Begin(env)
 }
 
 // sendable reports whether the envelope can be written as commands. If not, the error

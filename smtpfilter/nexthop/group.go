@@ -37,6 +37,9 @@ type GroupConfig struct {
 	// and 1 min.
 	BackoffMin, BackoffMax time.Duration
 
+	// Random returns the random part of a back-off, from 0 up to 1; nil is rand.Float64.
+	Random func() float64
+
 	// Logger receives members that go down or come back. Nil discards it.
 	Logger *slog.Logger
 
@@ -96,6 +99,9 @@ func NewGroup(members []Target, config GroupConfig) (*Group, error) {
 		return nil, fmt.Errorf("next hop: invalid back-off from %v to %v", config.BackoffMin, config.BackoffMax)
 	}
 	g := &Group{config: config, log: logger(config.Logger)}
+	if config.Random != nil {
+		config.clock.part = config.Random
+	}
 	g.config.clock = config.clock.withDefaults()
 	g.ctx, g.cancel = context.WithCancel(context.Background())
 	for _, target := range members {

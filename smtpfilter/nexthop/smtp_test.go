@@ -377,28 +377,41 @@ func TestRelayCheckInterrupted(t *testing.T) {
 // TestCloseLeavesBegunTransactions: a transaction that was begun before Close may
 // still connect; one that is begun afterwards fails.
 func TestCloseLeavesBegunTransactions(t *testing.T) {
-	sink := smtptest.NewSink(t)
-	hop := newSMTP(t, SMTPConfig{Addr: sink.Addr(), Reuse: true})
-	before := hop.Begin(Envelope{From: "a@example.com"})
-	hop.Close()
-	ctx := context.Background()
-	if reply, err := before.Rcpt(ctx, "b@example.net", nil); err != nil || !reply.Positive() {
-		t.Fatalf("%v, %v", reply, err)
-	}
-	m, _, err := before.Data(ctx, Stuffed)
-	if err != nil {
-		t.Fatal(err)
-	}
-	m.Write([]byte("x: y\r\n"))
-	if reply, err := m.Commit(ctx); err != nil || !reply.Positive() {
-		t.Errorf("%v, %v", reply, err)
-	}
-	after := hop.Begin(Envelope{From: "a@example.com"})
-	if _, err := after.Rcpt(ctx, "b@example.net", nil); !errors.Is(err, ErrClosed) {
-		t.Errorf("begun after Close: %v", err)
-	}
-	if got := len(sink.Messages()); got != 1 {
-		t.Errorf("%d messages", got)
+	for name, target := range map[string]func(addr string) Target{
+		"server": func(addr string) Target { return newSMTP(t, SMTPConfig{Addr: addr, Reuse: true}) },
+		"group": func(addr string) Target {
+			g, err := NewGroup([]Target{newSMTP(t, SMTPConfig{Addr: addr, Reuse: true})}, GroupConfig{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return g
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			sink := smtptest.NewSink(t)
+			hop := target(sink.Addr())
+			before := hop.Begin(Envelope{From: "a@example.com"})
+			hop.Close()
+			ctx := context.Background()
+			if reply, err := before.Rcpt(ctx, "b@example.net", nil); err != nil || !reply.Positive() {
+				t.Fatalf("%v, %v", reply, err)
+			}
+			m, _, err := before.Data(ctx, Stuffed)
+			if err != nil {
+				t.Fatal(err)
+			}
+			m.Write([]byte("x: y\r\n"))
+			if reply, err := m.Commit(ctx); err != nil || !reply.Positive() {
+				t.Errorf("%v, %v", reply, err)
+			}
+			after := hop.Begin(Envelope{From: "a@example.com"})
+			if _, err := after.Rcpt(ctx, "b@example.net", nil); !errors.Is(err, ErrClosed) {
+				t.Errorf("begun after Close: %v", err)
+			}
+			if got := len(sink.Messages()); got != 1 {
+				t.Errorf("%d messages", got)
+			}
+		})
 	}
 }
 

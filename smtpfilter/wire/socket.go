@@ -140,8 +140,11 @@ func (b *buffer) tryRead(fd uintptr) (done bool) {
 
 // Pending reports whether a connection has bytes to read. It does not wait, whatever the
 // deadline, and reads none. The error is io.EOF if the peer has closed the connection.
-// For a connection that is not a socket it returns false.
+// For a connection that is not a socket, and cannot tell by itself, it returns false.
 func Pending(c net.Conn) (pending bool, err error) {
+	if c, ok := c.(interface{ Pending() (bool, error) }); ok {
+		return c.Pending()
+	}
 	socket, ok := c.(syscall.Conn)
 	if !ok {
 		return false, nil
