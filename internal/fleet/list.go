@@ -104,7 +104,7 @@ func (l *list) run(ctx context.Context) error {
 	}
 	logged, pause, failures := "", l.m.o.times.retry, 0
 	for {
-		l.m.apart()
+		l.apart()
 		l.m.mu.Lock()
 		l.begun++
 		l.m.mu.Unlock()
