@@ -39,7 +39,7 @@ var errLater = errors.New("the fleet has no version of the list yet")
 // step does one thing, and reports whether there may be more.
 func (l *list) step(ctx context.Context) (again bool, err error) {
 	l.m.mu.Lock()
-	a, r, b, pending, force, reader := l.applied, l.remote, l.m.buckets, l.pending, l.force, l.m.readOnly != nil
+	a, r, b, pending, force, reader := l.applied, l.remote, l.m.buckets, l.pending, l.force, l.m.mayOnlyRead() != nil
 	l.m.mu.Unlock()
 	switch {
 	case r == nil || b == nil || pending != "":

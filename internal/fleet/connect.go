@@ -269,7 +269,7 @@ func (m *link) reach(ctx context.Context) (*buckets, error) {
 	var readOnly error
 	usable := false
 	err := m.wait(ctx, func() bool {
-		b, readOnly = m.buckets, m.readOnly
+		b, readOnly = m.buckets, m.mayOnlyRead()
 		usable = b != nil && m.isLinked()
 		return usable || !m.down.IsZero() && time.Since(m.down) > m.o.times.edit
 	})

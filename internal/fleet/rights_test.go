@@ -184,6 +184,29 @@ func TestReaderContents(t *testing.T) {
 	}
 }
 
+// TestReaderOnNewConnection has a gate that only reads try changes when it has just connected again, and
+// does not know yet that the server does not permit them.
+func TestReaderOnNewConnection(t *testing.T) {
+	t.Parallel()
+	s, as := withReader(t)
+	a := newGate(t, "a", s, as("all"))
+	a.write("blocked", "one@example.net\n")
+	a.start()
+	b := startGate(t, "b", s, func(o *Options) {
+		as("reader")(o)
+		o.times.edit = 500 * time.Millisecond
+	})
+	equal(t, "blocked", a, b)
+	b.connected(b.nc)
+	if err := b.tryEdit("blocked", func(old string) string { return old + "two@example.net\n" }); !errors.Is(err, ErrReadOnly) {
+		t.Errorf("an edit: %v", err)
+	}
+	set := func(json.RawMessage) (json.RawMessage, error) { return json.RawMessage("1"), nil }
+	if err := b.SetState(t.Context(), StateKey("pin", "blocked"), set); !errors.Is(err, ErrReadOnly) {
+		t.Errorf("a value: %v", err)
+	}
+}
+
 // TestReaderLosesMember has a gate that only reads take a large content while the gate that answers
 // it ends: another one goes on.
 func TestReaderLosesMember(t *testing.T) {
