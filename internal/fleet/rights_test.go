@@ -213,12 +213,32 @@ func TestReaderLosesMember(t *testing.T) {
 	t.Parallel()
 	s, as := withReader(t)
 	a, c := newGate(t, "a", s, as("all")), newGate(t, "c", s, as("all"))
-	a.write("blocked", noise(100_000))
+	a.write("blocked", noise(12_000)) // 6 chunks of NATS
 	a.start()
 	c.start()
 	equal(t, "blocked", a, c)
+	nc, err := nats.Connect(strings.Replace(s.URL(), "//", "//all:secret@", 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	asked := make(chan struct{}, 1)
+	_, err = nc.Subscribe(ReadSubject("b"), func(m *nats.Msg) { // beside the gates, which answer
+		if strings.Contains(string(m.Data), askChunk) {
+			select {
+			case asked <- struct{}{}:
+			default:
+			}
+		}
+	})
+	if err == nil {
+		err = nc.Flush()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 	b := startGate(t, "b", s, as("reader"))
-	eventually(t, "b takes it", func() bool { return b.Status().Connected })
+	<-asked
 	a.stop()
 	equal(t, "blocked", c, b)
 }

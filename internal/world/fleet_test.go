@@ -262,6 +262,7 @@ func (w *fleetWorld) play(setup fleetSetup, moves []move) {
 		}
 		m.(fleetMove).do(w)
 		synctest.Wait()
+		w.checkFetchers()
 	}
 	w.finish()
 }
@@ -304,14 +305,14 @@ func (w *fleetWorld) add(g *fleetGate, list string, number int) {
 	}
 }
 
-// undo removes an entry, or puts it back.
+// undo removes an entry, or puts it back. No content may come twice: of an account it changes the role.
 func (w *fleetWorld) undo(g *fleetGate, list string, number int) {
 	what := fmt.Sprintf("undoing e%d of %s", number, list)
 	switch list {
 	case feed:
 		g.fetchFails.Store(!g.fetchFails.Load())
 	case fleet.AccountsList:
-		w.background(g, list, what, func(p *process) error { return p.accounts.Remove(fmt.Sprintf("e%d", number)) })
+		w.background(g, list, what, func(p *process) error { return p.accounts.SetRole(fmt.Sprintf("e%d", number), accounts.Admin, nil) })
 	default:
 		w.background(g, list, what, func(p *process) error { return g.edit(p, list, undone(entryOf(number))) })
 	}
@@ -486,7 +487,7 @@ func (w *fleetWorld) finish() {
 		w.checkEdits(list)
 	}
 	w.checkState()
-	w.checkFetchers()
+	w.awaitFetcher()
 	w.checkWatches()
 	for _, g := range w.gates {
 		g.stop()

@@ -268,6 +268,9 @@ func (w *fleetWorld) checkState() {
 
 // fetchers returns the gates that fetch the list from the URL for all.
 func (w *fleetWorld) fetchers() (names []string) {
+	if !slices.Contains(w.lists, feed) {
+		return nil
+	}
 	for _, g := range w.gates {
 		if m := g.pointer.Load().m; m != nil && m.Status().Connected && m.Fetches(feed) {
 			names = append(names, g.name)
@@ -276,8 +279,16 @@ func (w *fleetWorld) fetchers() (names []string) {
 	return names
 }
 
-// checkFetchers waits until one gate fetches the list from the URL.
+// checkFetchers checks that at most one gate fetches the list from the URL, unless the broker has lately
+// forgotten which one does.
 func (w *fleetWorld) checkFetchers() {
+	if names := w.fetchers(); len(names) > 1 && (w.forgot.IsZero() || time.Since(w.forgot) > 30*time.Second) {
+		w.fail("the list from a URL is fetched by %v", names)
+	}
+}
+
+// awaitFetcher waits until one gate fetches the list from the URL.
+func (w *fleetWorld) awaitFetcher() {
 	if !slices.Contains(w.lists, feed) {
 		return
 	}
