@@ -120,7 +120,7 @@ func (m *Member) Earlier(ctx context.Context, name string, wanted func(sum [sha2
 		return nil, err
 	}
 	b, err := m.reach(ctx)
-	if err != nil && !errors.Is(err, ErrReadOnly) {
+	if b == nil {
 		return nil, err
 	}
 	known, err := b.versions(ctx, l.Kind, l.Name)

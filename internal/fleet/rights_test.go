@@ -207,6 +207,28 @@ func TestReaderOnNewConnection(t *testing.T) {
 	}
 }
 
+// TestReaderOffline has a gate that only reads ask for versions when it cannot reach the fleet.
+func TestReaderOffline(t *testing.T) {
+	t.Parallel()
+	s, as := withReader(t)
+	a := newGate(t, "a", s, as("all"))
+	a.write("blocked", "one@example.net\n")
+	a.start()
+	b := startGate(t, "b", s, func(o *Options) {
+		as("reader")(o)
+		o.times.edit = 500 * time.Millisecond
+	})
+	equal(t, "blocked", a, b)
+	s.Stop()
+	eventually(t, "b knows that it is alone", func() bool { return !b.Status().Connected })
+	if _, err := b.Earlier(t.Context(), "blocked", func([sha256.Size]byte) bool { return true }); !errors.Is(err, ErrReadOnly) {
+		t.Errorf("an earlier version: %v", err)
+	}
+	if err := b.Take(t.Context(), "blocked"); !errors.Is(err, ErrReadOnly) {
+		t.Errorf("the newest version: %v", err)
+	}
+}
+
 // TestReaderLosesMember has a gate that only reads take a large content while the gate that answers
 // it ends: another one goes on.
 func TestReaderLosesMember(t *testing.T) {
