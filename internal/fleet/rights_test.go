@@ -229,6 +229,70 @@ func TestReaderOffline(t *testing.T) {
 	}
 }
 
+// spy calls see for each question of the gate b, which gates answer.
+func spy(t *testing.T, s *fleettest.Server, see func(readQuestion)) {
+	t.Helper()
+	nc, err := nats.Connect(strings.Replace(s.URL(), "//", "//all:secret@", 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	_, err = nc.Subscribe(ReadSubject("b"), func(m *nats.Msg) {
+		var q readQuestion
+		if err := json.Unmarshal(m.Data, &q); err != nil {
+			t.Error(err)
+		}
+		see(q)
+	})
+	if err == nil {
+		err = nc.Flush()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// signal says on a channel with room for one that something has happened.
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// TestReaderAsksAnew has a gate that only reads connect again: it asks for the value of a list whose
+// revision it knows, since an older state may have been put back.
+func TestReaderAsksAnew(t *testing.T) {
+	t.Parallel()
+	s, as := withReader(t)
+	a := newGate(t, "a", s, as("all"))
+	a.write("blocked", "one@example.net\n")
+	a.start()
+	knows, anew := make(chan struct{}, 1), make(chan struct{}, 1)
+	spy(t, s, func(q readQuestion) {
+		switch {
+		case q.Do == askList && q.Revision > 0:
+			signal(knows)
+		case q.Do == askList:
+			signal(anew)
+		}
+	})
+	b := startGate(t, "b", s, as("reader"))
+	<-knows
+	select {
+	case <-anew: // the first time
+	default:
+	}
+	if err := b.nc.ForceReconnect(); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-anew:
+	case <-time.After(20 * time.Second):
+		t.Error("it does not ask for the value")
+	}
+}
+
 // TestReaderLosesMember has a gate that only reads take a large content while the gate that answers
 // it ends: another one goes on.
 func TestReaderLosesMember(t *testing.T) {
@@ -239,26 +303,12 @@ func TestReaderLosesMember(t *testing.T) {
 	a.start()
 	c.start()
 	equal(t, "blocked", a, c)
-	nc, err := nats.Connect(strings.Replace(s.URL(), "//", "//all:secret@", 1))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer nc.Close()
 	asked := make(chan struct{}, 1)
-	_, err = nc.Subscribe(ReadSubject("b"), func(m *nats.Msg) { // beside the gates, which answer
-		if strings.Contains(string(m.Data), askChunk) {
-			select {
-			case asked <- struct{}{}:
-			default:
-			}
+	spy(t, s, func(q readQuestion) {
+		if q.Do == askChunk {
+			signal(asked)
 		}
 	})
-	if err == nil {
-		err = nc.Flush()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
 	b := startGate(t, "b", s, as("reader"))
 	<-asked
 	a.stop()
