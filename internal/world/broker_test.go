@@ -359,7 +359,7 @@ func (b *broker) write(l *line, name string, s *stream, p *post) []byte {
 	p = &post{subject: p.subject, header: withoutControl(p.header), data: p.data, sequence: s.last, instant: time.Now()}
 	s.keep(p)
 	s.past = append(s.past, p)
-	if name == "KV_spamgate-lists" || name == "KV_spamgate-state" {
+	if name == "KV_spamgate-lists" || name == "KV_spamgate-state" || strings.HasPrefix(p.subject, "$O.spamgate-content.M.") {
 		b.wrote(l.gate, kindOf(p), p.data)
 	}
 	for _, r := range s.readers {

@@ -84,7 +84,7 @@ func (p *process) text(list string) string {
 	return string(text)
 }
 
-// prepare makes the state directory. First is what the first list has.
+// prepare makes the state directory. First is what the first list has, if it is not empty.
 func (g *fleetGate) prepare(first string) {
 	p := &process{g: g, dir: filepath.Join(g.w.dir, g.name)}
 	for _, dir := range []string{"managed", "copies"} {
@@ -92,7 +92,8 @@ func (g *fleetGate) prepare(first string) {
 	}
 	for _, list := range g.w.lists {
 		if p.list(list).Kind == fleet.Managed {
-			g.w.must(os.WriteFile(p.list(list).Path, []byte(cmp.Or(first, "# kept by spamgate\n")), 0o600))
+			g.w.must(os.WriteFile(p.list(list).Path, []byte(cmp.Or(first, "# "+list+", kept by spamgate\n")), 0o600))
+			first = ""
 		}
 	}
 	g.pointer.Store(p)

@@ -44,12 +44,17 @@ func (w *fleetWorld) tries(p *process, e fleet.Edit) {
 // wrote watches what gates write to the broker.
 func (w *fleetWorld) wrote(gate, kind string, value []byte) {
 	var v struct {
+		Name         string // of a content
 		List         string
 		Sequence     uint64
 		SHA256, Base string
 		Value        json.RawMessage
 	}
 	_ = json.Unmarshal(value, &v)
+	if v.Name != "" {
+		w.stored(gate, strings.TrimPrefix(v.Name, "full."))
+		return
+	}
 	if v.List == fleet.AccountsList { // has secrets, which are not of the seed
 		w.tell("%s: %s: sequence %d", gate, kind, v.Sequence)
 	} else {
@@ -75,6 +80,18 @@ func (w *fleetWorld) wrote(gate, kind string, value []byte) {
 	c.newest = v.SHA256
 	if !known {
 		c.digests[v.Sequence], c.sequences[v.SHA256], c.base[v.SHA256] = v.SHA256, v.Sequence, v.Base
+	}
+}
+
+// stored watches that no content is stored as a whole that the fleet has already.
+func (w *fleetWorld) stored(gate, digest string) {
+	w.looking.Lock()
+	defer w.looking.Unlock()
+	w.tell("%s stores %.8s as a whole", gate, digest)
+	for _, list := range w.lists {
+		if c := w.chains[list]; c.sequences[digest] > 0 && !c.lost && !w.b.garbled {
+			w.fail("%s stores sequence %d of %s as a whole, which the fleet has", gate, c.sequences[digest], list)
+		}
 	}
 }
 
