@@ -24,7 +24,6 @@ type broker struct {
 	seed  uint64
 	tell  func(format string, args ...any)
 	fail  func(format string, args ...any)
-	watch func(gate string) // called before each event of a gate, while all goroutines wait
 	wrote func(gate, kind string, value []byte)
 
 	mu       sync.Mutex
@@ -95,9 +94,8 @@ func (b *broker) delay(what ...string) time.Duration {
 }
 
 // after does something later, if the world is not over.
-func (b *broker) after(gate string, d time.Duration, do func()) {
+func (b *broker) after(d time.Duration, do func()) {
 	time.AfterFunc(d, func() {
-		b.watch(gate)
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		if !b.over {
@@ -124,7 +122,7 @@ func (b *broker) arrived(l *line, p *post) {
 	if !first {
 		return
 	}
-	b.after(l.gate, 1, func() {
+	b.after(1, func() {
 		var all []arrival
 		for _, a := range b.arrivals {
 			if atOnce(a) {
@@ -152,7 +150,7 @@ func (b *broker) handle(l *line, p *post, kind string) {
 		return
 	}
 	restarts := b.restarts
-	b.after(l.gate, late, func() {
+	b.after(late, func() {
 		if b.restarts != restarts { // it was on its way to the one before
 			return
 		}
@@ -546,7 +544,7 @@ func (b *broker) deliver(r *reader, p *post, late time.Duration) {
 
 // beat shows now and then that a consumer is there, until nobody listens any more.
 func (b *broker) beat(r *reader) {
-	b.after(r.gate, r.beat+b.delay(r.gate, "beat", r.subject), func() {
+	b.after(r.beat+b.delay(r.gate, "beat", r.subject), func() {
 		if !slices.Contains(r.stream.readers, r) {
 			return
 		}

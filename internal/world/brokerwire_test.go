@@ -261,7 +261,7 @@ func (l *line) send(text []byte, kind string, late time.Duration, then func()) {
 			then()
 		}
 	}
-	l.b.after(l.gate, time.Until(instant), func() {
+	l.b.after(time.Until(instant), func() {
 		if l.b.cutOff[l.gate] != 0 {
 			l.unread = append(l.unread, arrive)
 			return
@@ -282,7 +282,7 @@ func (l *line) heal() {
 	}
 	for i, do := range all {
 		late := time.Duration(i+1) * time.Microsecond
-		l.b.after(l.gate, late, do)
+		l.b.after(late, do)
 		l.sent = later(l.sent, time.Now().Add(late))
 	}
 	l.unsent, l.unread = nil, nil

@@ -241,7 +241,7 @@ func playFleet(w *world, moves []move) (err error) {
 }
 
 func (w *fleetWorld) play(setup fleetSetup, moves []move) {
-	w.b.tell, w.b.fail, w.b.watch, w.b.wrote = w.tell, w.fail, w.look, w.wrote
+	w.b.tell, w.b.fail, w.b.wrote = w.tell, w.fail, w.wrote
 	w.tell("%v", setup)
 	for i, ahead := range setup.ahead {
 		g := &fleetGate{w: w, name: fmt.Sprintf("g%d", i), ahead: ahead, reads: setup.reader && i == len(setup.ahead)-1, served: map[string]served{}}
@@ -262,6 +262,7 @@ func (w *fleetWorld) play(setup fleetSetup, moves []move) {
 		}
 		m.(fleetMove).do(w)
 		synctest.Wait()
+		w.look()
 		w.checkFetchers()
 	}
 	w.finish()

@@ -114,8 +114,11 @@ func (g *fleetGate) start() {
 	}
 	o := fleet.Options{
 		Name: g.name, Version: "world", Servers: []string{"nats://broker"}, StateDir: p.dir,
-		Accept:       func(string, [sha256.Size]byte) error { return g.mayCrash(p, "before taking") },
-		Applied:      func(string, *fleet.Version) { _ = g.mayCrash(p, "after taking") },
+		Accept: func(string, [sha256.Size]byte) error { return g.mayCrash(p, "before taking") },
+		Applied: func(list string, _ *fleet.Version) {
+			p.lookNow(list)
+			_ = g.mayCrash(p, "after taking")
+		},
 		StateChanged: func(string, json.RawMessage) error { return nil },
 		FetchFails:   func(string) bool { return g.fetchFails.Load() },
 		Edges: &fleet.Edges{Pause: pause, Ahead: g.ahead, NATS: []nats.Option{
@@ -273,6 +276,7 @@ func (p *process) publish(ctx context.Context, e fleet.Edit) (done func(placed b
 		return nil, err
 	}
 	return func(placed bool) {
+		p.lookNow(e.List)
 		published(placed && p.g.mayCrash(p, "after placing an edit") == nil)
 	}, err
 }

@@ -150,17 +150,23 @@ func (w *fleetWorld) endanger(list string, back *stream) {
 	}
 }
 
-// look watches what a gate serves: versions that the fleet has, and never an older one than before.
-func (w *fleetWorld) look(gate string) {
+// look watches what the gates serve: versions that the fleet has, and never an older one than before.
+func (w *fleetWorld) look() {
 	w.looking.Lock()
 	defer w.looking.Unlock()
 	for _, g := range w.gates {
-		if g.name != gate {
-			continue
-		}
 		for _, list := range w.lists {
 			g.look(list)
 		}
+	}
+}
+
+// lookNow is look when a list has just been replaced.
+func (p *process) lookNow(list string) {
+	p.g.w.looking.Lock()
+	defer p.g.w.looking.Unlock()
+	if p.g.pointer.Load() == p {
+		p.g.look(list)
 	}
 }
 
@@ -195,7 +201,8 @@ func (w *fleetWorld) agree() {
 		for _, g := range w.gates {
 			g.start()
 		}
-		if time.Sleep(time.Second); w.agreed() {
+		time.Sleep(time.Second)
+		if w.look(); w.agreed() {
 			return
 		}
 	}
