@@ -100,7 +100,7 @@ func drawFleetMove(r *rand.Rand, gate, i int) move {
 	case n < 52:
 		return is(func(w *fleetWorld) { w.set(w.gate(gate), i) }, "g%d adds t%d to the state", gate, i)
 	case n < 60:
-		reset, d := r.IntN(2) == 0, drawTime(r, time.Second, 5*time.Second, 30*time.Second)
+		reset, d := r.IntN(2) == 0, drawTime(r, time.Second, 5*time.Second, 30*time.Second, time.Minute)
 		return is(func(w *fleetWorld) { w.cut(w.gate(gate), reset, d) }, "g%d is cut off for %v, connections reset: %v", gate, d, reset)
 	case n < 63:
 		return is(func(w *fleetWorld) { w.end(w.gate(gate).stop) }, "g%d is to stop", gate)

@@ -202,7 +202,8 @@ func (w *fleetWorld) agree() {
 			g.start()
 		}
 		time.Sleep(time.Second)
-		if w.look(); w.agreed() {
+		w.look()
+		if w.checkFetchers(); w.agreed() {
 			return
 		}
 	}
