@@ -335,7 +335,12 @@ func digestOf(text string) string {
 
 // with returns a list with another entry.
 func with(entry string) func(string) (string, error) {
-	return func(old string) (string, error) { return old + entry + "\n", nil }
+	return func(old string) (string, error) {
+		if strings.Contains("\n"+old, "\n"+entry+"\n") { // by an attempt whose acknowledgement was lost
+			return "", listedit.ErrUnchanged
+		}
+		return old + entry + "\n", nil
+	}
 }
 
 // undone returns a list without an entry, or with it again.
