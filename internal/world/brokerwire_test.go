@@ -244,6 +244,9 @@ func (l *line) send(text []byte, kind string, late time.Duration, then func()) {
 		f = l.b.fault(l.gate, "bytes "+kind)
 	}
 	if f.place > 0 {
+		if !f.ends { // else the library may take what follows for the size, and ask for 900 GB
+			f.place = max(f.place, bytes.IndexByte(text, '\n')+1)
+		}
 		end := min(len(text), f.place+8)
 		if f.ends || kind == "watch KV_spamgate-state" { // nobody reads a value again that seems to be another one's
 			end, f.ends = len(text), true
