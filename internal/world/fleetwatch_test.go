@@ -135,7 +135,7 @@ func (w *fleetWorld) endanger(list string, back *stream) {
 	risk := safe < highest
 	if back != nil {
 		var v fleet.Version
-		if p := newest(back.posts, "$KV.*.*."+list); p != nil {
+		if p := newest(back.posts, "$KV.*.*."+strings.ReplaceAll(list, "@", "=40")); p != nil {
 			_ = json.Unmarshal(p.data, &v)
 		}
 		for _, g := range w.gates {
