@@ -39,7 +39,7 @@ var errLater = errors.New("the fleet has no version of the list yet")
 // step does one thing, and reports whether there may be more.
 func (l *list) step(ctx context.Context) (again bool, err error) {
 	l.m.mu.Lock()
-	a, r, b, pending, force, reader := l.applied, l.remote, l.m.buckets, l.pending, l.force, l.m.readOnly != nil
+	a, r, b, pending, force, reader := l.applied, l.remote, l.m.buckets, l.pending, l.force, l.m.mayOnlyRead() != nil
 	l.m.mu.Unlock()
 	switch {
 	case r == nil || b == nil || pending != "":
@@ -120,7 +120,7 @@ func (m *Member) Earlier(ctx context.Context, name string, wanted func(sum [sha2
 		return nil, err
 	}
 	b, err := m.reach(ctx)
-	if err != nil && !errors.Is(err, ErrReadOnly) {
+	if b == nil {
 		return nil, err
 	}
 	known, err := b.versions(ctx, l.Kind, l.Name)

@@ -250,8 +250,8 @@ func (b *buckets) info(ctx context.Context, stream string) (*jetstream.StreamInf
 	return s.CachedInfo(), nil
 }
 
-// newestRevision returns the revision of a key that the leader of its servers has. Others may lag
-// behind.
+// newestRevision returns the revision of a key that the leader of its servers has, 0 if it has none.
+// Others may lag behind.
 func (m *link) newestRevision(ctx context.Context, bucket, key string) (uint64, error) {
 	question := fmt.Sprintf(`{"last_by_subj":"$KV.%s.%s"}`, bucket, key)
 	reply, err := m.nc.RequestWithContext(ctx, "$JS.API.STREAM.MSG.GET.KV_"+bucket, []byte(question))
@@ -260,8 +260,11 @@ func (m *link) newestRevision(ctx context.Context, bucket, key string) (uint64, 
 	}
 	var answer struct {
 		Message struct{ Seq uint64 } `json:"message"`
+		Error   struct {
+			Code jetstream.ErrorCode `json:"err_code"`
+		} `json:"error"`
 	}
-	if err := json.Unmarshal(reply.Data, &answer); err != nil || answer.Message.Seq == 0 {
+	if err := json.Unmarshal(reply.Data, &answer); err != nil || answer.Message.Seq == 0 && answer.Error.Code != jetstream.JSErrCodeMessageNotFound {
 		return 0, fmt.Errorf("the newest revision of %s: %.200q", key, reply.Data)
 	}
 	return answer.Message.Seq, nil

@@ -199,7 +199,7 @@ func (m *link) onLink(ctx context.Context, ask func(context.Context) error) erro
 		if !errors.Is(err, errLost) {
 			return err
 		}
-		if _, err := m.reach(ctx); err != nil && !errors.Is(err, ErrReadOnly) {
+		if b, err := m.reach(ctx); b == nil {
 			return err
 		}
 	}
@@ -263,13 +263,14 @@ func (m *link) asyncError(_ *nats.Conn, _ *nats.Subscription, err error) {
 	}
 }
 
-// reach waits until the buckets can be used, if they could be lately.
+// reach waits until the buckets can be used, if they could be lately; else they are nil. Of a gate that
+// only reads they are there beside an ErrReadOnly.
 func (m *link) reach(ctx context.Context) (*buckets, error) {
 	var b *buckets
 	var readOnly error
 	usable := false
 	err := m.wait(ctx, func() bool {
-		b, readOnly = m.buckets, m.readOnly
+		b, readOnly = m.buckets, m.mayOnlyRead()
 		usable = b != nil && m.isLinked()
 		return usable || !m.down.IsZero() && time.Since(m.down) > m.o.times.edit
 	})

@@ -99,14 +99,22 @@ func (b *buckets) storeSmall(ctx context.Context, v *Version, content io.ReadSee
 		v.Inline = map[string][]byte{fullName(v.SHA256): packed.Bytes()}
 		return nil
 	}
+	if b.keeps(ctx, fullName(v.SHA256)) {
+		return nil
+	}
 	return b.put(ctx, fullName(v.SHA256), &packed)
+}
+
+// keeps reports whether the fleet has an object, and does not remove it soon.
+func (b *buckets) keeps(ctx context.Context, name string) bool {
+	info, err := b.content.GetInfo(ctx, name)
+	return err == nil && b.age(info.ModTime) < b.o.times.orphan/2
 }
 
 // storeFull stores a whole content, packed, unless the fleet has it.
 func (b *buckets) storeFull(ctx context.Context, sha string, content io.ReadSeeker) error {
 	name := fullName(sha)
-	info, err := b.content.GetInfo(ctx, name)
-	if err == nil && b.age(info.ModTime) < b.o.times.orphan/2 { // else it may be removed at any moment
+	if b.keeps(ctx, name) {
 		return nil
 	}
 	if _, err := content.Seek(0, io.SeekStart); err != nil {
@@ -118,7 +126,7 @@ func (b *buckets) storeFull(ctx context.Context, sha string, content io.ReadSeek
 		defer close(done)
 		_ = pack.CloseWithError(packInto(pack, content))
 	}()
-	err = b.put(ctx, name, packed)
+	err := b.put(ctx, name, packed)
 	_ = packed.CloseWithError(errors.New("not stored"))
 	<-done
 	return err

@@ -123,7 +123,7 @@ func (m *Member) CatchUp(ctx context.Context, name string) error {
 	reachable, stop := context.WithTimeout(ctx, m.o.times.edit)
 	defer stop()
 	b, err := m.reach(reachable)
-	if err != nil && !errors.Is(err, ErrReadOnly) {
+	if b == nil {
 		return err
 	}
 	if err := m.onLink(reachable, func(ctx context.Context) error { return l.refresh(ctx, b) }); err != nil {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -89,7 +91,7 @@ func (m *leases) renewAll(ctx context.Context, b *buckets) {
 		delete(keys, key)
 	}
 	m.mu.Unlock()
-	for key := range keys {
+	for _, key := range slices.Sorted(maps.Keys(keys)) {
 		m.renew(ctx, b, key)
 	}
 }
@@ -178,8 +180,8 @@ func (m *leases) release(ctx context.Context, b *buckets) {
 		return
 	}
 	if kv, err := b.leaseBucket(ctx); err == nil {
-		for key, l := range held {
-			_ = kv.Delete(ctx, key, jetstream.LastRevision(l.revision)) // else it ends by itself
+		for _, key := range slices.Sorted(maps.Keys(held)) {
+			_ = kv.Delete(ctx, key, jetstream.LastRevision(held[key].revision)) // else it ends by itself
 		}
 	}
 }

@@ -104,7 +104,7 @@ func (l *list) run(ctx context.Context) error {
 	}
 	logged, pause, failures := "", l.m.o.times.retry, 0
 	for {
-		l.m.apart()
+		l.apart()
 		l.m.mu.Lock()
 		l.begun++
 		l.m.mu.Unlock()
@@ -212,11 +212,15 @@ func (l *list) intend(v *Version) {
 }
 
 // note notes that the file has a version. If that cannot be written to the disk it is noted
-// for this process, and a later one finds out again.
+// for this process, and a later one finds out again. If the gate has just published it, the watch tells
+// it later: until then the fleet's version must not look older.
 func (l *list) note(v *Version, revision uint64) error {
 	a := &applied{Version: *v, Revision: revision}
 	l.m.mu.Lock()
 	l.applied = a
+	if r := l.remote; r != nil && r.revision < revision {
+		l.remote = &remote{version: &a.Version, revision: revision}
+	}
 	l.m.notify()
 	l.m.mu.Unlock()
 	l.mu.Lock()
@@ -320,7 +324,7 @@ func (l *list) refresh(ctx context.Context, b *buckets) error {
 	if err != nil {
 		return err
 	}
-	if value != nil && b.reads == nil && !l.putBack(ctx, revision) { // without a value, publishing is refused if a server only lags behind
+	if b.reads == nil && !l.putBack(ctx, revision) {
 		before = nil
 	}
 	l.observe(value, revision, before)
@@ -347,7 +351,7 @@ func (l *list) putBack(ctx context.Context, revision uint64) bool {
 	}
 	l.m.mu.Lock()
 	defer l.m.mu.Unlock()
-	l.m.rewatch = true
+	l.m.rewatch = l.m.rewatch || revision > 0
 	return true
 }
 

@@ -16,10 +16,13 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"log/slog"
+	"maps"
 	mathrand "math/rand/v2"
 	"path"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -197,12 +200,12 @@ func (m *Member) list(name string) (*list, error) {
 	return nil, fmt.Errorf("list %s: %w", name, ErrNotShared)
 }
 
-// all returns the shared lists.
+// all returns the shared lists, sorted by name.
 func (m *Member) all() (lists []*list) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, l := range m.lists {
-		lists = append(lists, l)
+	for _, name := range slices.Sorted(maps.Keys(m.lists)) {
+		lists = append(lists, m.lists[name])
 	}
 	return lists
 }
@@ -273,10 +276,11 @@ func (m *core) try(ctx context.Context, name string, loop func(context.Context) 
 	return loop(ctx)
 }
 
-// apart lets all that happens at the same instant of a simulation come first.
-func (c *core) apart() {
-	if c.o.Edges != nil {
-		time.Sleep(time.Nanosecond)
+// apart lets all that happens at the same instant of a simulation come first. Two lists do nothing at
+// the same instant.
+func (l *list) apart() {
+	if l.m.o.Edges != nil {
+		time.Sleep(time.Duration(1 + crc32.ChecksumIEEE([]byte(l.Name))%1000))
 	}
 }
 

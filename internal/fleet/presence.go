@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -200,6 +198,5 @@ func (m *Member) listStatus() (all []ListStatus) {
 		m.mu.Unlock()
 		all = append(all, s)
 	}
-	slices.SortFunc(all, func(a, b ListStatus) int { return strings.Compare(a.Name, b.Name) })
 	return all
 }

@@ -130,11 +130,12 @@ func (r *reader) look(ctx context.Context) error {
 	return r.lookState(ctx)
 }
 
-// lookList asks for the value of a list's key, unless the gate has it.
+// lookList asks for the value of a list's key, unless the gate has got it on this connection: in an older
+// state that was put back meanwhile, its revision may have come again with another value.
 func (r *reader) lookList(ctx context.Context, l *list) error {
 	r.m.mu.Lock()
 	before, known := l.remote, uint64(0)
-	if before != nil {
+	if before != nil && l.fresh {
 		known = before.revision
 	}
 	r.m.mu.Unlock()

@@ -3,6 +3,8 @@ package fleet
 import (
 	"testing"
 	"time"
+
+	"spamgate/internal/fleet/fleettest"
 )
 
 // TestNext is the table of what a gate does with a list. Versions are written as their sequence
@@ -66,4 +68,25 @@ func TestNext(t *testing.T) {
 		{"another copy was fetched without the fleet", Fetched, "b", v(3, "a"), v(3, "a"), stepTake},
 		{"the file was changed by hand", Managed, "b", v(3, "a"), v(3, "a"), stepDiffers},
 	})
+}
+
+// TestOwnEditIsKnown notes an own edit before the watch tells it: the fleet's version does not look older,
+// which the gate would put back.
+func TestOwnEditIsKnown(t *testing.T) {
+	t.Parallel()
+	g := startGate(t, "a", fleettest.Start(t, nil), nil)
+	l := g.newList(List{Name: "other", Kind: Managed, Path: g.path("blocked")})
+	defer l.cancel()
+	before := &Version{Sequence: 1, SHA256: "x"}
+	l.applied, l.remote = &applied{Version: *before, Revision: 7}, &remote{version: before, revision: 7}
+	if err := l.note(&Version{Sequence: 2, SHA256: "y"}, 8); err != nil {
+		t.Fatal(err)
+	}
+	a, r := l.seen()
+	if r.version == nil || r.revision != 8 {
+		t.Fatalf("the fleet has %+v", r)
+	}
+	if next := (view{kind: Managed, local: "y", applied: &a.Version, remote: r.version}).next(); next != stepNone {
+		t.Errorf("the next step is %d", next)
+	}
 }

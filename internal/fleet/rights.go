@@ -83,8 +83,21 @@ func (m *link) onlyReads(ctx context.Context) error {
 	_ = m.wait(ctx, m.knowsRights)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.readOnly != nil {
+	if m.mayOnlyRead() != nil {
 		return ErrReadOnly
 	}
 	return nil
+}
+
+// errAsked says that the gate only read on the last connection, and does not know yet what it may on
+// this one.
+var errAsked = errors.New("it could only ask other gates")
+
+// mayOnlyRead returns why the gate must not try to change anything; nil if nothing is known. The caller
+// has the lock.
+func (m *link) mayOnlyRead() error {
+	if m.readOnly == nil && m.buckets != nil && m.buckets.reads != nil {
+		return errAsked
+	}
+	return m.readOnly
 }

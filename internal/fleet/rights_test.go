@@ -184,18 +184,133 @@ func TestReaderContents(t *testing.T) {
 	}
 }
 
+// TestReaderOnNewConnection has a gate that only reads try changes when it has just connected again, and
+// does not know yet that the server does not permit them.
+func TestReaderOnNewConnection(t *testing.T) {
+	t.Parallel()
+	s, as := withReader(t)
+	a := newGate(t, "a", s, as("all"))
+	a.write("blocked", "one@example.net\n")
+	a.start()
+	b := startGate(t, "b", s, func(o *Options) {
+		as("reader")(o)
+		o.times.edit = 500 * time.Millisecond
+	})
+	equal(t, "blocked", a, b)
+	b.connected(b.nc)
+	if err := b.tryEdit("blocked", func(old string) string { return old + "two@example.net\n" }); !errors.Is(err, ErrReadOnly) {
+		t.Errorf("an edit: %v", err)
+	}
+	set := func(json.RawMessage) (json.RawMessage, error) { return json.RawMessage("1"), nil }
+	if err := b.SetState(t.Context(), StateKey("pin", "blocked"), set); !errors.Is(err, ErrReadOnly) {
+		t.Errorf("a value: %v", err)
+	}
+}
+
+// TestReaderOffline has a gate that only reads ask for versions when it cannot reach the fleet.
+func TestReaderOffline(t *testing.T) {
+	t.Parallel()
+	s, as := withReader(t)
+	a := newGate(t, "a", s, as("all"))
+	a.write("blocked", "one@example.net\n")
+	a.start()
+	b := startGate(t, "b", s, func(o *Options) {
+		as("reader")(o)
+		o.times.edit = 500 * time.Millisecond
+	})
+	equal(t, "blocked", a, b)
+	s.Stop()
+	eventually(t, "b knows that it is alone", func() bool { return !b.Status().Connected })
+	if _, err := b.Earlier(t.Context(), "blocked", func([sha256.Size]byte) bool { return true }); !errors.Is(err, ErrReadOnly) {
+		t.Errorf("an earlier version: %v", err)
+	}
+	if err := b.Take(t.Context(), "blocked"); !errors.Is(err, ErrReadOnly) {
+		t.Errorf("the newest version: %v", err)
+	}
+}
+
+// spy calls see for each question of the gate b, which gates answer.
+func spy(t *testing.T, s *fleettest.Server, see func(readQuestion)) {
+	t.Helper()
+	nc, err := nats.Connect(strings.Replace(s.URL(), "//", "//all:secret@", 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	_, err = nc.Subscribe(ReadSubject("b"), func(m *nats.Msg) {
+		var q readQuestion
+		if err := json.Unmarshal(m.Data, &q); err != nil {
+			t.Error(err)
+		}
+		see(q)
+	})
+	if err == nil {
+		err = nc.Flush()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// signal says on a channel with room for one that something has happened.
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// TestReaderAsksAnew has a gate that only reads connect again: it asks for the value of a list whose
+// revision it knows, since an older state may have been put back.
+func TestReaderAsksAnew(t *testing.T) {
+	t.Parallel()
+	s, as := withReader(t)
+	a := newGate(t, "a", s, as("all"))
+	a.write("blocked", "one@example.net\n")
+	a.start()
+	knows, anew := make(chan struct{}, 1), make(chan struct{}, 1)
+	spy(t, s, func(q readQuestion) {
+		switch {
+		case q.Do == askList && q.Revision > 0:
+			signal(knows)
+		case q.Do == askList:
+			signal(anew)
+		}
+	})
+	b := startGate(t, "b", s, as("reader"))
+	<-knows
+	select {
+	case <-anew: // the first time
+	default:
+	}
+	if err := b.nc.ForceReconnect(); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-anew:
+	case <-time.After(20 * time.Second):
+		t.Error("it does not ask for the value")
+	}
+}
+
 // TestReaderLosesMember has a gate that only reads take a large content while the gate that answers
 // it ends: another one goes on.
 func TestReaderLosesMember(t *testing.T) {
 	t.Parallel()
 	s, as := withReader(t)
 	a, c := newGate(t, "a", s, as("all")), newGate(t, "c", s, as("all"))
-	a.write("blocked", noise(100_000))
+	a.write("blocked", noise(12_000)) // 6 chunks of NATS
 	a.start()
 	c.start()
 	equal(t, "blocked", a, c)
+	asked := make(chan struct{}, 1)
+	spy(t, s, func(q readQuestion) {
+		if q.Do == askChunk {
+			signal(asked)
+		}
+	})
 	b := startGate(t, "b", s, as("reader"))
-	eventually(t, "b takes it", func() bool { return b.Status().Connected })
+	<-asked
 	a.stop()
 	equal(t, "blocked", c, b)
 }

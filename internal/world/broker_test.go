@@ -23,7 +23,7 @@ import (
 type broker struct {
 	seed  uint64
 	tell  func(format string, args ...any)
-	watch func(gate string) // called before each event of a gate, while all goroutines wait
+	fail  func(format string, args ...any)
 	wrote func(gate, kind string, value []byte)
 
 	mu       sync.Mutex
@@ -34,6 +34,8 @@ type broker struct {
 	count    map[string]int
 	faults   []fault
 	arrivals []arrival // at this instant
+	restarts int
+	garbled  bool // bytes of a message were lost
 	over     bool
 }
 
@@ -42,7 +44,8 @@ type stream struct {
 	perKey  int           // how many messages a subject keeps; 0: all
 	age     time.Duration // how long; 0: for ever
 	created time.Time
-	last    uint64  // sequence
+	first   uint64 // sequence before all
+	last    uint64
 	posts   []*post // in the order of their sequences
 	past    []*post // all that ever were
 	readers []*reader
@@ -91,9 +94,8 @@ func (b *broker) delay(what ...string) time.Duration {
 }
 
 // after does something later, if the world is not over.
-func (b *broker) after(gate string, d time.Duration, do func()) {
+func (b *broker) after(d time.Duration, do func()) {
 	time.AfterFunc(d, func() {
-		b.watch(gate)
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		if !b.over {
@@ -120,7 +122,7 @@ func (b *broker) arrived(l *line, p *post) {
 	if !first {
 		return
 	}
-	b.after(l.gate, 1, func() {
+	b.after(1, func() {
 		var all []arrival
 		for _, a := range b.arrivals {
 			if atOnce(a) {
@@ -147,7 +149,11 @@ func (b *broker) handle(l *line, p *post, kind string) {
 	if f.lost {
 		return
 	}
-	b.after(l.gate, late, func() {
+	restarts := b.restarts
+	b.after(late, func() {
+		if b.restarts != restarts { // it was on its way to the one before
+			return
+		}
 		a := b.do(l, p, f)
 		if f.breaks {
 			l.reset()
@@ -187,6 +193,12 @@ func kindOf(p *post) string {
 		return "write " + strings.Join(parts[1:3], " ")
 	case isWrite(subject):
 		return "write " + strings.Join(parts[1:], " ")
+	case strings.HasPrefix(subject, "spamgate.read."):
+		var q struct{ Do, Key string }
+		_ = json.Unmarshal(p.data, &q)
+		return "ask " + subject + " " + q.Do + " " + strings.SplitN(q.Key, ".", 2)[0]
+	case strings.HasPrefix(subject, "_INBOX."):
+		return "say " + parts[1]
 	}
 	return "say " + subject
 }
@@ -240,7 +252,7 @@ func (b *broker) do(l *line, p *post, f fault) *answer {
 	if !isAPI {
 		return nil
 	}
-	parts := strings.SplitN(question, ".", 4)
+	parts := append(strings.SplitN(question, ".", 4), "")
 	what, name := parts[0]+" "+parts[1], parts[2]
 	if what == "STREAM MSG" { // STREAM.MSG.GET.name
 		name = parts[3]
@@ -253,7 +265,7 @@ func (b *broker) do(l *line, p *post, f fault) *answer {
 		if f.older > 0 {
 			b.tell("%s reads %s as it was %d writes ago", l.gate, parts[3], f.older)
 		}
-		return s.direct(name, parts[3], f.older)
+		return s.direct(name, parts[3], p.data, f.older)
 	case what == "STREAM CREATE":
 		return &answer{data: b.create(l, name, p.data)}
 	case s == nil:
@@ -306,7 +318,7 @@ func (b *broker) create(l *line, name string, config []byte) []byte {
 		First  uint64        `json:"first_seq"`
 	}
 	_ = json.Unmarshal(config, &c)
-	b.streams[name] = &stream{config: config, perKey: c.PerKey, age: c.Age, created: time.Now(), last: max(c.First, 1) - 1}
+	b.streams[name] = &stream{config: config, perKey: c.PerKey, age: c.Age, created: time.Now(), first: max(c.First, 1) - 1, last: max(c.First, 1) - 1}
 	b.tell("%s makes %s", l.gate, name)
 	return b.streams[name].info()
 }
@@ -338,26 +350,34 @@ func (b *broker) write(l *line, name string, s *stream, p *post) []byte {
 		}
 		return failure(400, 10071, fmt.Sprintf("wrong last sequence: %d", before))
 	}
-	rollup, _ := headerOf(p.header, "Nats-Rollup")
-	kept := 0
-	for i := len(s.posts) - 1; i >= 0; i-- {
-		if s.posts[i].subject != p.subject {
-			continue
-		}
-		if kept++; rollup == "sub" || kept == s.perKey {
-			s.posts = slices.Delete(s.posts, i, i+1)
-		}
+	if rollup, _ := headerOf(p.header, "Nats-Rollup"); rollup == "sub" {
+		s.posts = slices.DeleteFunc(s.posts, func(o *post) bool { return o.subject == p.subject })
 	}
 	s.last++
 	p = &post{subject: p.subject, header: withoutControl(p.header), data: p.data, sequence: s.last, instant: time.Now()}
-	s.posts, s.past = append(s.posts, p), append(s.past, p)
-	if name == "KV_spamgate-lists" || name == "KV_spamgate-state" {
+	s.keep(p)
+	s.past = append(s.past, p)
+	if name == "KV_spamgate-lists" || name == "KV_spamgate-state" || strings.HasPrefix(p.subject, "$O.spamgate-content.M.") {
 		b.wrote(l.gate, kindOf(p), p.data)
 	}
 	for _, r := range s.readers {
 		b.pump(r)
 	}
 	return fmt.Appendf(nil, `{"stream":%q,"seq":%d}`, name, s.last)
+}
+
+// keep stores a message in place of the oldest one of its subject, if that has as many as it may.
+func (s *stream) keep(p *post) {
+	kept := 0
+	for i := len(s.posts) - 1; i >= 0; i-- {
+		if s.posts[i].subject != p.subject {
+			continue
+		}
+		if kept++; kept == s.perKey {
+			s.posts = slices.Delete(s.posts, i, i+1)
+		}
+	}
+	s.posts = append(s.posts, p)
 }
 
 // headerOf returns a field of a header.
@@ -378,9 +398,19 @@ func withoutControl(header []byte) []byte {
 	return nil
 }
 
-// direct returns the newest message of a subject, or that before some writes.
-func (s *stream) direct(name, subject string, older int) *answer {
+// direct returns the newest message of a subject, or that before some writes. Without a subject the
+// question is for the next one.
+func (s *stream) direct(name, subject string, question []byte, older int) *answer {
 	posts := s.posts
+	if subject == "" {
+		var q struct {
+			Seq  uint64
+			Next string `json:"next_by_subj"`
+		}
+		_ = json.Unmarshal(question, &q)
+		i := slices.IndexFunc(posts, func(p *post) bool { return p.sequence >= q.Seq && p.subject == q.Next })
+		posts, subject, older = posts[:i+1], q.Next, 0
+	}
 	if older > 0 {
 		posts = s.past[:max(0, len(s.past)-older)]
 	}
@@ -514,7 +544,7 @@ func (b *broker) deliver(r *reader, p *post, late time.Duration) {
 
 // beat shows now and then that a consumer is there, until nobody listens any more.
 func (b *broker) beat(r *reader) {
-	b.after(r.gate, r.beat+b.delay(r.gate, "beat", r.subject), func() {
+	b.after(r.beat+b.delay(r.gate, "beat", r.subject), func() {
 		if !slices.Contains(r.stream.readers, r) {
 			return
 		}

@@ -19,7 +19,12 @@ type fault struct {
 	breaks        bool          // it comes, and the connection ends
 	older         int           // it is answered as before so many writes
 	again         bool          // it comes twice
+	place         int           // from where bytes of it are lost; of a handshake, where it stalls
+	ends          bool          // and the connection ends
 }
+
+// connecting is the kind of a handshake. One that stalls fails in its time.
+const connecting = "connecting"
 
 // times returns how often a message comes.
 func (f *fault) times() int {
@@ -50,6 +55,13 @@ func (b *broker) plan(gate string, f fault) {
 	defer b.mu.Unlock()
 	f.gate = gate
 	b.faults = append(b.faults, f)
+}
+
+// forgive forgets faults that have not happened.
+func (b *broker) forgive() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.faults = nil
 }
 
 // cut cuts a gate off from the broker until the returned function is called. With reset its
@@ -114,11 +126,35 @@ func copied(streams map[string]*stream) map[string]*stream {
 	return all
 }
 
+// before returns what was on the disks at an instant. Contents are there for a while after nobody needs
+// them.
+func (b *broker) before(instant time.Time) map[string]*stream {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	all := copied(b.streams)
+	for _, s := range all {
+		later := func(p *post) bool { return p.instant.After(instant) }
+		s.past, s.last = slices.DeleteFunc(s.past, later), s.first
+		for _, p := range s.past {
+			s.last = p.sequence
+		}
+		s.posts = slices.Clone(s.past)
+		if s.perKey > 0 {
+			s.posts = nil
+			for _, p := range s.past {
+				s.keep(p)
+			}
+		}
+	}
+	return all
+}
+
 // restart ends all connections. What counts afterwards is what some streams have on the disk.
 func (b *broker) restart(streams map[string]*stream) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.resetLines("")
+	b.restarts++
 	b.streams = copied(streams)
 }
 

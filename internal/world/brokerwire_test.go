@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,11 +19,13 @@ import (
 // the gate writes never blocks it, and the handshake takes no time: the library holds a lock
 // meanwhile.
 type line struct {
-	b    *broker
-	gate string
+	b     *broker
+	gate  string
+	reads bool // its credentials only permit reading
 
 	// Guarded by broker.mu.
 	shaken bool   // the handshake is over
+	stalls bool   // it never is
 	dead   bool   // one end has closed it
 	begun  []byte // of an operation that is not complete
 	unsent []operation
@@ -53,9 +56,22 @@ type post struct {
 
 // door is where a process of a gate connects to the broker.
 type door struct {
-	b    *broker
-	gate string
-	shut bool // the process has been killed; guarded by broker.mu
+	b     *broker
+	gate  string
+	reads bool
+	shut  bool // the process has been killed; guarded by broker.mu
+	stall bool // the last handshake has stalled; guarded by broker.mu
+}
+
+// stalled returns how long the last handshake has stalled. The library holds a lock meanwhile, so that
+// the handshake itself ends at once.
+func (d *door) stalled() time.Duration {
+	d.b.mu.Lock()
+	defer d.b.mu.Unlock()
+	if d.stall {
+		return 5 * time.Second
+	}
+	return 0
 }
 
 // InProcessConn implements nats.InProcessConnProvider.
@@ -66,8 +82,13 @@ func (d *door) InProcessConn() (net.Conn, error) {
 		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
 	}
 	d.b.lines = slices.DeleteFunc(d.b.lines, func(l *line) bool { return l.dead && d.b.cutOff[l.gate] == 0 })
-	l := &line{b: d.b, gate: d.gate, text: []byte(`INFO {"server_id":"broker","version":"2.12.0","proto":1,"headers":true,"max_payload":1048576,"jetstream":true}` + "\r\n")}
+	f := d.b.fault(d.gate, connecting)
+	d.stall = f.what != ""
+	l := &line{b: d.b, gate: d.gate, reads: d.reads, stalls: d.stall, text: []byte(`INFO {"server_id":"broker","version":"2.12.0","proto":1,"headers":true,"max_payload":1048576,"jetstream":true}` + "\r\n")}
 	l.more = sync.NewCond(&l.mu)
+	if d.stall && f.place == 0 {
+		l.text, l.end = nil, os.ErrDeadlineExceeded
+	}
 	d.b.lines = append(d.b.lines, l)
 	return l, nil
 }
@@ -137,7 +158,11 @@ func (l *line) parse(text []byte) (o operation, n int) {
 		if len(words) == 4 {
 			t.queue = words[2]
 		}
-		o.do = func() { l.topics = append(l.topics, t) }
+		o.do = func() {
+			if l.permits("Subscription", t.subject, "_INBOX."+l.gate+".", "spamgate.ask.") {
+				l.topics = append(l.topics, t)
+			}
+		}
 	case "UNSUB":
 		id := words[1]
 		if len(words) == 2 { // else the library counts by itself, and tells the end
@@ -147,6 +172,9 @@ func (l *line) parse(text []byte) (o operation, n int) {
 		o.kind, o.do = "ping", func() { l.send([]byte("PONG\r\n"), "pong", 0, nil) }
 		if !l.shaken {
 			l.shaken, o.do = true, func() { l.push([]byte("PONG\r\n")) }
+			if l.stalls {
+				o.do = func() { l.drop(os.ErrDeadlineExceeded) }
+			}
 		}
 	case "PUB", "HPUB": // [H]PUB subject [reply] [header's size] size
 		size, _ := strconv.Atoi(last)
@@ -167,9 +195,27 @@ func (l *line) parse(text []byte) (o operation, n int) {
 			l.b.unread(l, p)
 			break
 		}
-		o.kind, o.do = kindOf(p), func() { l.b.arrived(l, p) }
+		o.kind, o.do = kindOf(p), func() {
+			if l.permits("Publish", p.subject, "spamgate.read."+l.gate) {
+				l.b.arrived(l, p)
+			}
+		}
 	}
 	return o, n
+}
+
+const denied = "denied"
+
+// permits reports whether the gate may use a subject, and tells it if not.
+func (l *line) permits(what, subject string, may ...string) bool {
+	if !l.reads || slices.ContainsFunc(may, func(s string) bool { return strings.HasPrefix(subject, s) }) {
+		return true
+	}
+	if subject != "$JS.API.STREAM.INFO.KV_spamgate-lists" { // by which it learns that it only reads
+		l.b.fail("%s only reads, and uses %s", l.gate, subject)
+	}
+	l.send(fmt.Appendf(nil, "-ERR 'Permissions Violation for %s to %q'\r\n", what, subject), denied, 0, nil)
+	return false
 }
 
 // text returns a message as the protocol has it.
@@ -193,13 +239,32 @@ func (t *topic) text(p *post) []byte {
 func (l *line) send(text []byte, kind string, late time.Duration, then func()) {
 	instant := later(time.Now().Add(late+l.b.delay(l.gate, "to", kind)), l.sent.Add(time.Microsecond))
 	l.sent = instant
+	var f fault
+	if kind != denied { // of an error that it does not know, the library closes the connection for good
+		f = l.b.fault(l.gate, "bytes "+kind)
+	}
+	if f.place > 0 {
+		if !f.ends { // else the library may take what follows for the size, and ask for 900 GB
+			f.place = max(f.place, bytes.IndexByte(text, '\n')+1)
+		}
+		end := min(len(text), f.place+8)
+		if f.ends || kind == "watch KV_spamgate-state" { // nobody reads a value again that seems to be another one's
+			end, f.ends = len(text), true
+		} else {
+			l.b.garbled = true
+		}
+		text = slices.Delete(text, min(f.place, end), end)
+	}
 	arrive := func() {
 		l.push(text)
-		if then != nil {
+		if f.ends {
+			l.reset()
+		}
+		if then != nil && f.place == 0 {
 			then()
 		}
 	}
-	l.b.after(l.gate, time.Until(instant), func() {
+	l.b.after(time.Until(instant), func() {
 		if l.b.cutOff[l.gate] != 0 {
 			l.unread = append(l.unread, arrive)
 			return
@@ -220,7 +285,7 @@ func (l *line) heal() {
 	}
 	for i, do := range all {
 		late := time.Duration(i+1) * time.Microsecond
-		l.b.after(l.gate, late, do)
+		l.b.after(late, do)
 		l.sent = later(l.sent, time.Now().Add(late))
 	}
 	l.unsent, l.unread = nil, nil

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -13,13 +14,19 @@ import (
 	"testing/synctest"
 	"time"
 
+	"spamgate/internal/accounts"
 	"spamgate/internal/fleet"
 )
 
-// TestFleet plays fleets: two to four gates (the real members, with NATS's real client) and a model
-// of their broker, which delays, loses and repeats messages, answers reads from an older state, cuts
-// gates off, and forgets; gates stop, are killed, and start again. Time is false: see broker.
-func TestFleet(t *testing.T) { run(t, &part{few: 40, draw: drawFleet, play: playFleet}) }
+// TestFleet plays fleets: two to four gates (the real members, with NATS's real client), some with one
+// that only reads, and a model of their broker, which delays, loses and repeats messages, answers reads
+// from an older state, cuts gates off, and forgets; gates stop, are killed, and start again. They share
+// managed lists, one from a URL, accounts, and a value. Time is false: see broker.
+func TestFleet(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // a world has one thing to do at a time: it takes a third less
+	defer debug.SetGCPercent(debug.SetGCPercent(400))
+	run(t, &part{few: 40, draw: drawFleet, play: playFleet})
+}
 
 // A fleetMove is a move of this part.
 type fleetMove struct {
@@ -31,23 +38,33 @@ func (m fleetMove) String() string { return m.text }
 
 // fleetSetup is the first move: what there is at first.
 type fleetSetup struct {
-	seed  uint64
-	ahead []time.Duration // the gates' clocks
-	size  int             // of the list, in entries
+	seed   uint64
+	ahead  []time.Duration // the gates' clocks
+	size   int             // of the list, in entries
+	lists  []string        // that they share
+	reader bool            // the last gate only reads
 }
 
 func (m fleetSetup) String() string {
-	return fmt.Sprintf("%d gates with clocks ahead by %v, %d entries", len(m.ahead), m.ahead, m.size)
+	return fmt.Sprintf("%d gates with clocks ahead by %v, %d entries, lists %v, the last one only reads: %v", len(m.ahead), m.ahead, m.size, m.lists, m.reader)
 }
 
 // drawFleet draws a world.
 func drawFleet(r *rand.Rand) (moves []move) {
-	setup := fleetSetup{seed: r.Uint64()}
+	setup := fleetSetup{seed: r.Uint64(), lists: []string{blocked}}
 	for range 2 + r.IntN(3) {
 		setup.ahead = append(setup.ahead, []time.Duration{0, 0, time.Minute, -time.Minute}[r.IntN(4)])
 	}
 	if r.IntN(8) == 0 {
 		setup.size = 2000 // is not in the version, but in the object store, and edits are differences
+	}
+	for _, list := range []string{allowed, feed, fleet.AccountsList} {
+		if r.IntN(4) == 0 {
+			setup.lists = append(setup.lists, list)
+		}
+	}
+	if r.IntN(3) == 0 {
+		setup.reader, setup.ahead = true, append(setup.ahead, 0)
 	}
 	moves = append(moves, setup)
 	for i := range 5 + r.IntN(20) {
@@ -69,35 +86,39 @@ func drawFleetMove(r *rand.Rand, gate, i int) move {
 	is := func(do func(w *fleetWorld), format string, args ...any) move {
 		return fleetMove{fmt.Sprintf(format, args...), do}
 	}
+	list := []string{blocked, blocked, allowed, feed, fleet.AccountsList, fleet.AccountsList}[r.IntN(6)] // if it is shared; else blocked
 	switch n := r.IntN(100); {
 	case n < 35:
-		return is(func(w *fleetWorld) { w.add(w.gate(gate), i) }, "g%d adds e%d", gate, i)
-	case n < 42:
+		return is(func(w *fleetWorld) { w.add(w.gate(gate), w.shared(list), i) }, "g%d adds e%d to %s", gate, i, list)
+	case n < 40:
 		number := r.IntN(i + 1)
-		return is(func(w *fleetWorld) { w.remove(w.gate(gate), number) }, "g%d removes e%d", gate, number)
+		return is(func(w *fleetWorld) { w.undo(w.gate(gate), w.shared(list), number) }, "g%d undoes what was last done to e%d of %s", gate, number, list)
+	case n < 43:
+		back := 1 + r.Uint64N(4)
+		return is(func(w *fleetWorld) { w.rollBack(w.gate(gate), back) }, "g%d rolls the list back by %d versions", gate, back)
 	case n < 52:
 		return is(func(w *fleetWorld) { w.set(w.gate(gate), i) }, "g%d adds t%d to the state", gate, i)
 	case n < 60:
-		reset, d := r.IntN(2) == 0, drawTime(r, time.Second, 5*time.Second, 30*time.Second)
+		reset, d := r.IntN(2) == 0, drawTime(r, time.Second, 5*time.Second, 30*time.Second, time.Minute)
 		return is(func(w *fleetWorld) { w.cut(w.gate(gate), reset, d) }, "g%d is cut off for %v, connections reset: %v", gate, d, reset)
 	case n < 63:
 		return is(func(w *fleetWorld) { w.end(w.gate(gate).stop) }, "g%d is to stop", gate)
 	case n < 67:
 		return is(func(w *fleetWorld) { w.gate(gate).start() }, "g%d is to start", gate)
-	case n < 74:
+	case n < 73:
 		place := []string{"now", "before placing an edit", "after placing an edit", "before taking", "after taking", "placing fails"}[r.IntN(6)]
 		return is(func(w *fleetWorld) { w.end(func() { w.gate(gate).crashLater(place) }) }, "g%d is to fail: %s", gate, place)
-	case n < 92:
+	case n < 91:
 		f := drawFault(r)
-		return is(func(w *fleetWorld) { w.b.plan(w.gate(gate).name, f) }, "g%d: the next %q %s", gate, f.kind, f.what)
-	case n < 95:
+		return is(func(w *fleetWorld) { w.plan(w.gate(gate), f) }, "g%d: the next %q %s", gate, f.kind, f.what)
+	case n < 94:
 		return is(func(w *fleetWorld) { w.b.save() }, "a backup of the broker")
 	case n < 96:
-		return is(func(w *fleetWorld) { w.b.restart(w.b.streams) }, "the broker restarts")
-	case n < 98:
-		return is(func(w *fleetWorld) { w.lose(map[string]*stream{}) }, "the broker loses all")
+		return is(func(w *fleetWorld) { w.restart() }, "the broker restarts")
 	}
-	return is(func(w *fleetWorld) { w.lose(w.b.backup) }, "the broker gets its backup")
+	what, ago, inFlight := r.IntN(3), drawTime(r, time.Second, 20*time.Second), r.IntN(2) == 0
+	return is(func(w *fleetWorld) { w.lose(what, ago, inFlight) }, "the broker %s; while edits are made: %v",
+		[]string{"loses all", "gets its backup", fmt.Sprintf("is as it was %v ago", ago)}[what], inFlight)
 }
 
 // drawFault draws what happens to a message.
@@ -105,9 +126,15 @@ func drawFault(r *rand.Rand) fault {
 	f := fault{kind: []string{
 		"write spamgate-lists list", "write spamgate-lists list", "write spamgate-lists list", "write spamgate-state", "write spamgate-content", "DIRECT GET KV_spamgate-lists",
 		"DIRECT GET", "CONSUMER CREATE", "STREAM INFO", "STREAM MSG GET", "watch KV_spamgate-lists", "watch KV_spamgate-state", "say", "",
-	}[r.IntN(14)]}
+		"ask", "write spamgate-leases", connecting, "bytes", "bytes answer", "bytes watch",
+	}[r.IntN(20)]}
 	late := drawTime(r, 100*time.Millisecond, 8*time.Second)
 	switch n := r.IntN(10); {
+	case f.kind == connecting:
+		f.what, f.place = "stalls", r.IntN(2)
+	case strings.HasPrefix(f.kind, "bytes"):
+		f.place, f.ends = 1+r.IntN(100), n < 5
+		f.what = fmt.Sprintf("loses bytes from the %dth on, and the connection ends: %v", f.place, f.ends)
 	case n < 2:
 		f.what, f.before = fmt.Sprintf("comes %v late", late), late
 	case n < 4:
@@ -136,15 +163,17 @@ type fleetWorld struct {
 	killed sync.WaitGroup
 
 	// Guarded by mu.
-	forgot  bool            // the broker has lost something that it had acknowledged
-	quiet   time.Time       // gates are left alone until then: they put back what was lost
-	added   map[string]bool // entries of edits that were acknowledged
-	removed map[string]bool
-	tokens  []string // that were added to the state
+	quiet  time.Time // gates are left alone until then: they put back what was lost
+	calm   time.Time // messages, too
+	added  map[string]bool
+	tokens []string // that were added to the state
 
-	looking   sync.Mutex        // guards what follows, and what was served
-	sequences map[string]uint64 // of versions, by their SHA-256
-	versions  map[uint64]string // the reverse
+	noTokens bool // a value is not promised to outlive what the broker loses while it changes
+
+	looking sync.Mutex // guards what follows, and what was served
+	lists   []string
+	chains  map[string]*chain
+	forgot  time.Time // when the broker has last forgotten leases
 }
 
 func (w *fleetWorld) must(err error) {
@@ -155,7 +184,7 @@ func (w *fleetWorld) must(err error) {
 
 // playFleet plays moves.
 func playFleet(w *world, moves []move) (err error) {
-	setup := fleetSetup{1, []time.Duration{0, 0}, 0}
+	setup := fleetSetup{seed: 1, ahead: []time.Duration{0, 0}, lists: []string{blocked}}
 	if len(moves) > 0 {
 		if s, ok := moves[0].(fleetSetup); ok {
 			setup, moves = s, moves[1:]
@@ -164,7 +193,10 @@ func playFleet(w *world, moves []move) (err error) {
 	for range 2 { // the library keeps timers of the world before: a sync.Pool forgets at the second collection
 		runtime.GC()
 	}
-	f := &fleetWorld{timedStory: timedStory{world: w}, b: newBroker(setup.seed), sequences: map[string]uint64{}, versions: map[uint64]string{}, added: map[string]bool{}, removed: map[string]bool{}}
+	f := &fleetWorld{timedStory: timedStory{world: w}, b: newBroker(setup.seed), lists: setup.lists, chains: map[string]*chain{}, added: map[string]bool{}}
+	for _, list := range setup.lists {
+		f.chains[list] = &chain{sequences: map[string]uint64{}, digests: map[uint64]string{}, base: map[string]string{}, attempts: map[string]string{}}
+	}
 	defer func() { err = f.conclude(recover()) }()
 	synctest.Test(w.T, func(*testing.T) {
 		f.begun = time.Now()
@@ -174,16 +206,16 @@ func playFleet(w *world, moves []move) (err error) {
 }
 
 func (w *fleetWorld) play(setup fleetSetup, moves []move) {
-	w.b.tell, w.b.watch, w.b.wrote = w.tell, w.look, w.wrote
+	w.b.tell, w.b.fail, w.b.wrote = w.tell, w.fail, w.wrote
 	w.tell("%v", setup)
 	for i, ahead := range setup.ahead {
-		g := &fleetGate{w: w, name: fmt.Sprintf("g%d", i), ahead: ahead}
+		g := &fleetGate{w: w, name: fmt.Sprintf("g%d", i), ahead: ahead, reads: setup.reader && i == len(setup.ahead)-1, served: map[string]served{}}
 		w.gates = append(w.gates, g)
-		content := "# kept by spamgate\n"
+		first := ""
 		if i == 0 {
-			content = "first@example.net\n" + manyEntries(setup.size)
+			first = "first@example.net\n" + manyEntries(setup.size)
 		}
-		g.prepare(content)
+		g.prepare(first)
 	}
 	for i, g := range w.gates {
 		g.start()
@@ -195,6 +227,8 @@ func (w *fleetWorld) play(setup fleetSetup, moves []move) {
 		}
 		m.(fleetMove).do(w)
 		synctest.Wait()
+		w.look()
+		w.checkFetchers()
 	}
 	w.finish()
 }
@@ -214,31 +248,64 @@ func (w *fleetWorld) gate(i int) *fleetGate { return w.gates[i%len(w.gates)] }
 
 func entryOf(number int) string { return fmt.Sprintf("e%d@example.net", number) }
 
-func (w *fleetWorld) add(g *fleetGate, number int) {
-	w.edit(g, fmt.Sprintf("adding e%d", number), with(entryOf(number)), func() { w.added[entryOf(number)] = true })
+// shared returns a list, or another one that the gates share.
+func (w *fleetWorld) shared(list string) string {
+	if slices.Contains(w.lists, list) {
+		return list
+	}
+	return blocked
 }
 
-func (w *fleetWorld) remove(g *fleetGate, number int) {
-	w.mu.Lock()
-	counts := w.added[entryOf(number)] // else it may be added after it was removed
-	w.mu.Unlock()
-	if counts {
-		w.edit(g, fmt.Sprintf("removing e%d", number), without(entryOf(number)), func() { w.removed[entryOf(number)] = true })
+func (w *fleetWorld) add(g *fleetGate, list string, number int) {
+	what := fmt.Sprintf("adding e%d to %s", number, list)
+	switch list {
+	case feed:
+		g.fetch(number)
+	case fleet.AccountsList:
+		w.background(g, list, what, func(p *process) error { return p.accounts.AddUser(fmt.Sprintf("e%d", number), "", accounts.Admin, nil) })
+	default:
+		w.mu.Lock()
+		w.added[entryOf(number)] = true
+		w.mu.Unlock()
+		w.background(g, list, what, func(p *process) error { return g.edit(p, list, with(entryOf(number))) })
 	}
 }
 
-// edit edits in the background.
-func (w *fleetWorld) edit(g *fleetGate, what string, change func(string) (string, error), made func()) {
-	w.background(g, what, func() error { return g.edit(change) }, made)
+// undo removes an entry, or puts it back. No content may come twice: of an account it changes the role.
+func (w *fleetWorld) undo(g *fleetGate, list string, number int) {
+	what := fmt.Sprintf("undoing e%d of %s", number, list)
+	switch list {
+	case feed:
+		g.fetchFails.Store(!g.fetchFails.Load())
+	case fleet.AccountsList:
+		w.background(g, list, what, func(p *process) error { return p.accounts.SetRole(fmt.Sprintf("e%d", number), accounts.Admin, nil) })
+	default:
+		w.background(g, list, what, func(p *process) error { return g.edit(p, list, undone(entryOf(number))) })
+	}
 }
 
-// background does something that is acknowledged or not. Made is called with the lock.
-func (w *fleetWorld) background(g *fleetGate, what string, do func() error, made func()) {
+// rollBack brings an earlier content of the list back.
+func (w *fleetWorld) rollBack(g *fleetGate, versions uint64) {
+	w.background(g, blocked, "rolling back", func(p *process) error {
+		w.looking.Lock()
+		c := w.chains[blocked]
+		want := c.digests[max(c.sequences[c.newest], versions+1)-versions]
+		w.looking.Unlock()
+		text, err := p.earlier(want)
+		if err != nil {
+			return err
+		}
+		return g.edit(p, blocked, func(string) (string, error) { return fmt.Sprintf("%s# back at %v\n", text, time.Since(w.begun)), nil })
+	})
+}
+
+// background changes a list in the background, which is acknowledged or not.
+func (w *fleetWorld) background(g *fleetGate, list, what string, do func(*process) error) {
 	p := g.pointer.Load()
 	w.edits.Go(func() {
 		err := errKilled
 		if p.m != nil {
-			err = do()
+			err = do(p)
 		}
 		if g.pointer.Load() != p {
 			err = errKilled // whatever it says, to nobody
@@ -248,9 +315,9 @@ func (w *fleetWorld) background(g *fleetGate, what string, do func() error, made
 			return
 		}
 		w.tell("%s: %s is acknowledged", g.name, what)
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		made()
+		if list != "" {
+			w.acknowledged(g, p, list, what)
+		}
 	})
 }
 
@@ -259,9 +326,9 @@ var stateKey = fleet.StateKey("pin", blocked)
 
 // set adds a token to the shared value.
 func (w *fleetWorld) set(g *fleetGate, number int) {
-	token, m := fmt.Sprintf("t%d", number), g.pointer.Load().m
-	w.background(g, "setting "+token, func() error {
-		return m.SetState(context.Background(), stateKey, func(old json.RawMessage) (json.RawMessage, error) {
+	token := fmt.Sprintf("t%d", number)
+	w.background(g, "", "setting "+token, func(p *process) error {
+		err := p.m.SetState(context.Background(), stateKey, func(old json.RawMessage) (json.RawMessage, error) {
 			var tokens []string
 			_ = json.Unmarshal(old, &tokens)
 			if !slices.Contains(tokens, token) {
@@ -269,7 +336,13 @@ func (w *fleetWorld) set(g *fleetGate, number int) {
 			}
 			return json.Marshal(tokens)
 		})
-	}, func() { w.tokens = append(w.tokens, token) })
+		if err == nil && g.pointer.Load() == p {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.tokens = append(w.tokens, token)
+		}
+		return err
+	})
 }
 
 // end ends something, unless gates are to be left alone: the broker has just lost something, and who
@@ -294,19 +367,65 @@ func (w *fleetWorld) cut(g *fleetGate, reset bool, d time.Duration) {
 	})
 }
 
-// lose puts something else in the place of what the broker has. What only a gate has that cannot reach
-// the others soon would be lost: all gates run and are not cut off, and they stay so for a while.
-func (w *fleetWorld) lose(streams map[string]*stream) {
-	if streams == nil { // there is no backup
-		return
-	}
-	w.edits.Wait()
-	w.agree()
+// plan lets something happen to a message, unless all is to be calm.
+func (w *fleetWorld) plan(g *fleetGate, f fault) {
 	w.mu.Lock()
-	w.forgot = true
+	calm := time.Now().Before(w.calm)
+	w.mu.Unlock()
+	if !calm {
+		w.b.plan(g.name, f)
+	}
+}
+
+// restart restarts the broker, which forgets what it has only in memory.
+func (w *fleetWorld) restart() {
+	w.looking.Lock()
+	w.forgot = time.Now()
+	w.looking.Unlock()
+	w.b.restart(w.b.streams)
+}
+
+// lose puts something else in the place of what the broker has: nothing, its backup, or an older state.
+//
+// What only a gate has that cannot reach the others soon would be lost. So either all gates agree before,
+// run, are not cut off, and stay so for a while: then nothing is lost. Or edits are in flight: see
+// chain.endanger.
+func (w *fleetWorld) lose(what int, ago time.Duration, inFlight bool) {
+	if !inFlight {
+		w.edits.Wait()
+		w.agree()
+	}
+	streams := map[string]*stream{}
+	switch what {
+	case 1:
+		if streams = w.b.backup; streams == nil {
+			return
+		}
+	case 2:
+		streams = w.b.before(time.Now().Add(-ago))
+	}
+	w.mu.Lock()
 	w.quiet = time.Now().Add(time.Minute)
+	if inFlight {
+		w.calm = w.quiet
+	}
 	w.mu.Unlock()
 	w.spare()
+	w.looking.Lock()
+	w.forgot = time.Now()
+	for _, list := range w.lists {
+		w.chains[list].lost = true
+		if inFlight {
+			w.endanger(list, streams["KV_spamgate-lists"])
+		}
+	}
+	w.looking.Unlock()
+	if inFlight {
+		w.mu.Lock()
+		w.noTokens = true
+		w.mu.Unlock()
+		w.b.forgive()
+	}
 	w.b.restart(streams)
 }
 
@@ -322,17 +441,19 @@ func (w *fleetWorld) spare() {
 // finish ends the world, and looks at what is left.
 func (w *fleetWorld) finish() {
 	w.edits.Wait()
-	w.b.mu.Lock()
-	w.b.faults = nil
-	w.b.mu.Unlock()
+	w.b.forgive()
 	w.spare()
 	w.agree()
 	time.Sleep(10 * time.Second) // they stay so
 	if !w.agreed() {
 		w.fail("the gates agree no more")
 	}
-	w.tell("all have sequence %d", w.gates[0].served.sequence)
-	w.checkEdits()
+	for _, list := range w.lists {
+		w.tell("all have sequence %d of %s", w.gates[0].served[list].sequence, list)
+		w.checkEdits(list)
+	}
+	w.checkState()
+	w.awaitFetcher()
 	w.checkWatches()
 	for _, g := range w.gates {
 		g.stop()

@@ -288,7 +288,7 @@ func (w *gateWorld) emptyFile(*gateProcess, *admin.Options) {
 func (w *gateWorld) pin(_ *gateProcess, a *admin.Options) {
 	_, err := a.Gate.Rescan(context.Background())
 	if err == nil {
-		_, err = a.Gate.Pin(context.Background(), admin.Peer{}, "blocked", admin.PinRequest{})
+		_, err = a.Gate.Pin(context.Background(), managed.Self(), "blocked", admin.PinRequest{})
 	}
 	if err != nil {
 		w.fail("the list is not pinned: %v", err)
@@ -303,7 +303,7 @@ func (w *gateWorld) unpin(p *gateProcess, a *admin.Options) {
 	if !w.blocked.held {
 		w.blocked.change(w.blocked.onDisk)
 	}
-	if _, err := a.Gate.Unpin(context.Background(), "blocked"); err != nil {
+	if _, err := a.Gate.Unpin(context.Background(), managed.Self(), "blocked", admin.UnpinRequest{}); err != nil {
 		w.fail("the list is not unpinned: %v", err)
 	}
 	if w.blocked.pinned = false; !w.blocked.held {

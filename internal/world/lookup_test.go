@@ -129,8 +129,8 @@ func (s *lookupWorld) index(has []int, path string) *blocklist.Index {
 	return blocklist.NewIndex(must(segment.Map(file, path, s.sets.Keys.Segment())), []string{"/list"}, nil)
 }
 
-// holds reports whether a list holds a domain, or a parent of it.
-func holds(list []int, domain string) bool {
+// listHolds reports whether a list holds a domain, or a parent of it.
+func listHolds(list []int, domain string) bool {
 	return slices.ContainsFunc(list, func(i int) bool { return strings.HasSuffix("."+domain, "."+lookupDomains[i]) })
 }
 
@@ -145,7 +145,7 @@ func (s *lookupWorld) look(m *lookupMove) error {
 	s.exempt = m.exempt
 	name := "" // the list in DNS names the longest that it holds
 	for _, i := range m.has {
-		if holds([]int{i}, domain) && len(lookupDomains[i]) > len(name) {
+		if listHolds([]int{i}, domain) && len(lookupDomains[i]) > len(name) {
 			name = lookupDomains[i]
 		}
 	}
@@ -157,8 +157,8 @@ func (s *lookupWorld) look(m *lookupMove) error {
 	}})
 	unsure := false
 	for i, has := range s.has {
-		if unsure = unsure || s.damaged[i] && holds(has, domain); !s.damaged[i] {
-			listed = listed || holds(has, domain)
+		if unsure = unsure || s.damaged[i] && listHolds(has, domain); !s.damaged[i] {
+			listed = listed || listHolds(has, domain)
 		}
 	}
 	switch {

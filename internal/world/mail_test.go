@@ -105,7 +105,7 @@ func (w *mailWorld) play(moves []move, send func(*mailWorld) string) (err error)
 	for _, m := range moves {
 		w.tell("%v", m)
 		m.(*mailMove).do(w)
-		if m != end || w.m == nil || w.m.rcpts == nil {
+		if m != endOfMessage || w.m == nil || w.m.rcpts == nil {
 			continue
 		}
 		if diff := send(w); diff != "" {
@@ -137,8 +137,8 @@ func (w *mailWorld) prepare() prepared {
 	return w.last
 }
 
-// end is the end of a message.
-var end = will(func(*mailWorld) {}, "the message ends")
+// endOfMessage is its end.
+var endOfMessage = will(func(*mailWorld) {}, "the message ends")
 
 // changes is a move that changes the configuration. What comes while a message is sent counts for the
 // next one.
@@ -248,5 +248,5 @@ func (m *message) moves() (all []move) {
 	for _, s := range m.signatures {
 		all = append(all, inMessage(func(m *message, _ *handling) { m.signatures = append(m.signatures, s) }, "the signature of %s %v", s.domain, s.fact))
 	}
-	return append(all, end)
+	return append(all, endOfMessage)
 }

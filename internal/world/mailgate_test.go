@@ -23,7 +23,7 @@ import (
 // has the lists and the policy of one configuration at a time.
 type mailGate struct {
 	served atomic.Pointer[blocklist.Set]
-	hop    *hop
+	hop    *mailHop
 	proofs *proofs
 	proxy  *proxy
 	doors  []entrance // all three
@@ -48,7 +48,7 @@ func (g *mailGate) serve(serve func() error, shutdown func(context.Context) erro
 }
 
 func newMailGate() *mailGate {
-	g := &mailGate{hop: &hop{}, proofs: &proofs{}}
+	g := &mailGate{hop: &mailHop{}, proofs: &proofs{}}
 	first := g.prepare(&configuration{})
 	g.served.Store(first.lists)
 	server := smtpfilter.New(smtpfilter.Config{Hostname: "gate.example"})

@@ -35,8 +35,8 @@ func (t trouble) reply() wire.Reply {
 	return wire.NewReply(t.code(), map[int]string{2: "2", 4: "4", 5: "5"}[t.code()/100]+".9.9 next hop: "+string(t))
 }
 
-// hop is a next hop in memory.
-type hop struct {
+// A mailHop is a next hop in memory.
+type mailHop struct {
 	mu      sync.Mutex
 	m       *message
 	trouble trouble
@@ -47,15 +47,15 @@ type hop struct {
 
 // hopHas is what a hop has got.
 type hopHas struct {
-	delivered []delivery
-	offered   []delivery // whose end has come, and not the reply that takes it
-	aborted   []delivery
+	delivered []passed
+	offered   []passed // whose end has come, and not the reply that takes it
+	aborted   []passed
 	opened    int     // messages that were begun
 	fired     trouble // that has come
 }
 
-// delivery is a message and the recipients who have it, with the parameters of MAIL and RCPT.
-type delivery struct {
+// passed is a message and the recipients who have it, with the parameters of MAIL and RCPT.
+type passed struct {
 	envelope nexthop.Envelope
 	to       []string
 	params   []string
@@ -64,28 +64,28 @@ type delivery struct {
 }
 
 // about says which message comes next, and what happens to it.
-func (h *hop) about(m *message, t trouble) {
+func (h *mailHop) about(m *message, t trouble) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.m, h.trouble, h.asked, h.hopHas = m, t, map[string]bool{}, hopHas{}
 }
 
 // forget forgets what a world before has left open.
-func (h *hop) forget() {
+func (h *mailHop) forget() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.open = 0
 }
 
 // has returns what came since.
-func (h *hop) has() hopHas {
+func (h *mailHop) has() hopHas {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.hopHas
 }
 
 // fire reports whether a trouble comes now.
-func (h *hop) fire(t trouble) bool {
+func (h *mailHop) fire(t trouble) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.trouble == t {
@@ -94,20 +94,20 @@ func (h *hop) fire(t trouble) bool {
 	return h.trouble == t
 }
 
-func (h *hop) Begin(e nexthop.Envelope) nexthop.Transaction {
-	return &passing{hop: h, delivery: delivery{envelope: e}}
+func (h *mailHop) Begin(e nexthop.Envelope) nexthop.Transaction {
+	return &passing{hop: h, passed: passed{envelope: e}}
 }
 
-func (h *hop) Extensions() wire.Extensions {
+func (h *mailHop) Extensions() wire.Extensions {
 	return wire.Extensions{"8BITMIME": nil, "CHUNKING": nil, "DSN": nil, "ENHANCEDSTATUSCODES": nil, "SIZE": {"1000000"}}
 }
-func (h *hop) String() string { return "memory" }
-func (h *hop) Close() error   { return nil }
+func (h *mailHop) String() string { return "memory" }
+func (h *mailHop) Close() error   { return nil }
 
 // passing is a message on its way to a hop.
 type passing struct {
-	hop *hop
-	delivery
+	hop *mailHop
+	passed
 	begun, ended bool
 }
 
@@ -172,13 +172,13 @@ func (p *passing) Commit(context.Context) (wire.Reply, error) {
 	p.end()
 	switch t := p.hop.trouble; t {
 	case lost, refusesEnd, defersEnd:
-		p.hop.fired, p.hop.offered = t, append(p.hop.offered, p.delivery)
+		p.hop.fired, p.hop.offered = t, append(p.hop.offered, p.passed)
 		if t == lost {
 			return wire.Reply{}, nexthop.ErrReplyLost
 		}
 		return t.reply(), nil
 	}
-	p.hop.delivered = append(p.hop.delivered, p.delivery)
+	p.hop.delivered = append(p.hop.delivered, p.passed)
 	return wire.NewReply(250, "2.0.0 Ok: queued"), nil
 }
 
@@ -186,7 +186,7 @@ func (p *passing) Abort() {
 	p.hop.mu.Lock()
 	defer p.hop.mu.Unlock()
 	if !p.ended && p.text != nil {
-		p.hop.aborted = append(p.hop.aborted, p.delivery)
+		p.hop.aborted = append(p.hop.aborted, p.passed)
 	}
 	p.end()
 }
