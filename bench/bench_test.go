@@ -47,6 +47,7 @@ func TestReport(t *testing.T) {
 		return m
 	}
 	r := report{Rows: []row{{
+		Name:     "each",
 		Workload: workload{5000, 4 << 10, 20, false},
 		Runs: map[string][]measurement{
 			direct: runs(1, 10, 1), haproxy: runs(2, 20, 2), postfix: runs(12, 120, 12), plain: runs(4, 40, 4),
@@ -80,20 +81,19 @@ func TestReport(t *testing.T) {
 	}
 	text := written()
 	for _, want := range []string{
-		"5,000 × 4 KiB, 20 sessions, a connection each, 3 rounds:\n",
+		"each: 5,000 × 4 KiB, 20 sessions, a connection each, 3 rounds:\n",
 		"| direct            | 1.00 s (1.00–10.00)    |                    |                    |               |            |                    |\n",
 		"| HAProxy           | 2.00 s (2.00–20.00)    | 2.00 (2.00–2.00)   |                    | 200 µs        | 100 µs     |                    |\n",
 		"| spamgate auto     | 3.00 s (3.00–30.00)    | 3.00 (3.00–3.00)   | 1.50 (1.50–1.50)   | 300 µs        | 150 µs     | 1.50 (1.50–1.50)   |\n",
 		"| Postfix           | 12.00 s (12.00–120.00) | 12.00 (12.00–12.00) | 6.00 (6.00–6.00)   | 1200 µs       | 600 µs     | 6.00 (6.00–6.00)   |\n",
-		"| 5,000 × 4 KiB, 20 sessions, a connection each | 1.11 (1.11–1.11) | 1.11 (1.11–1.11) | 1.67 (1.67–1.67) | 1.67 (1.67–1.67) |\n",
 		"is committed, 0.05 s (0.01–0.30) after the last message; fleet",
 		"| spamgate bare | 2.00 s (2.00–20.00) |  | 200 µs |  |\n",
 		"| spamgate history | 2.20 s (2.00–22.00) | 1.10 (1.00–1.10) | 220 µs | 1.10 (1.00–1.10) |\n",
-		"| spamgate auto | 3000 (300–3000) | 3.00 (3.00–3.00) |\n",
+		"| kept | spamgate auto | 3000 (300–3000) | 3.00 (3.00–3.00) |\n",
 		"| spamgate auto | 5000 (500–5000) | 2.50 (2.50–2.50) | 200 µs | 30% |\n",
 		"waits for its reply, 3 rounds, 10 sessions",
 		"| spamgate none | 90 µs | 390 µs (390–1300) | 1.30 (1.30–1.30) | 30% |\n",
-		"a connection each: spamgate none | at most 0.90 × HAProxy | 0.90 × HAProxy | met |\n",
+		"| each: spamgate none | at most 0.90 × HAProxy | 0.90 × HAProxy | met |\n",
 		"| the same: spamgate xforward | at most 0.95 × HAProxy | 1.00 × HAProxy | missed |\n",
 		"| the same: spamgate auto | at most 1.00 × HAProxy | 1.50 × HAProxy | missed |\n",
 		"| the same, CPU a message: spamgate none | at most 1.20 × HAProxy | 0.90 × HAProxy | met |\n",

@@ -107,7 +107,7 @@ type featureRow struct {
 	Runs     map[string][]measurement `json:"runs"`
 }
 
-func (r featureRow) row() row { return row{Workload: r.Workload, Runs: r.Runs} }
+func (r featureRow) row() row { return row{Name: "history", Workload: r.Workload, Runs: r.Runs} }
 
 // late returns the times from the end of smtp-source until the last row was committed.
 func (r *featureRow) late() (f []float64) {

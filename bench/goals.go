@@ -40,14 +40,14 @@ func (r *report) targets() []goal {
 	small, kept, large := r.Rows[0], r.Rows[1], r.Rows[2]
 	flood := r.Flood.Rates.ratio(gateAuto, postfix)
 	goals := []goal{
-		{small.Workload.String() + ": " + gateNone, 0.9, small.times().ratio(gateNone, haproxy).median, false, haproxy},
+		{small.Name + ": " + gateNone, 0.9, small.times().ratio(gateNone, haproxy).median, false, haproxy},
 		{"the same: " + gateXforward, 0.95, small.times().ratio(gateXforward, haproxy).median, false, haproxy},
 		{"the same: " + gateAuto, 1.0, small.times().ratio(gateAuto, haproxy).median, false, haproxy},
 		{"the same, CPU a message: " + gateNone, 1.2, small.cpu().ratio(gateNone, haproxy).median, false, haproxy},
-		{kept.Workload.String() + ": " + gateNone, 1.1, kept.times().ratio(gateNone, haproxy).median, false, haproxy},
-		{large.Workload.String() + ": " + gateNone, 0.95, large.times().ratio(gateNone, haproxy).median, false, haproxy},
-		{"the first workload, to the last row in the history: " + gateHistory, 1.15, r.Features.row().times().ratio(gateHistory, gateBare).median, false, gateBare},
-		{"the first workload, in a fleet: " + gateFleet, 1.05, r.Features.row().times().ratio(gateFleet, gateBare).median, false, gateBare},
+		{kept.Name + ": " + gateNone, 1.1, kept.times().ratio(gateNone, haproxy).median, false, haproxy},
+		{large.Name + ": " + gateNone, 0.95, large.times().ratio(gateNone, haproxy).median, false, haproxy},
+		{"each, to the last row in the history: " + gateHistory, 1.15, r.Features.row().times().ratio(gateHistory, gateBare).median, false, gateBare},
+		{"each, in a fleet: " + gateFleet, 1.05, r.Features.row().times().ratio(gateFleet, gateBare).median, false, gateBare},
 		{fmt.Sprintf("a flood of %d listed clients at once, refused a second: %s", r.Flood.Clients, gateAuto), 2.5, flood.median, true, postfix},
 		{"p99 of a command, at most half load: " + gateNone, 1.3, r.Latency.P99.ratio(gateNone, haproxy).median, false, haproxy},
 	}

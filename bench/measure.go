@@ -68,8 +68,8 @@ func benchmark(ctx context.Context, o options, w io.Writer) (*report, error) {
 		}
 	}
 	loads := workloads(o.messages)
-	for _, load := range append(loads, loads[1]) {
-		r.Rows = append(r.Rows, row{Workload: load, Runs: map[string][]measurement{}})
+	for i, load := range append(loads, loads[1]) {
+		r.Rows = append(r.Rows, row{Name: rowNames[i], Workload: load, Runs: map[string][]measurement{}})
 	}
 	r.Rows[3].Postfix = true
 	r.Features = featureRow{r.Rows[0].Workload, map[string][]measurement{}}

@@ -25,16 +25,18 @@ type report struct {
 
 // row is the runs of one workload, by target and round.
 type row struct {
+	Name     string                   `json:"name"` // as --only has it
 	Workload workload                 `json:"workload"`
 	Postfix  bool                     `json:"to_postfix"` // behind the targets is a Postfix, not smtp-sink
 	Runs     map[string][]measurement `json:"runs"`
 }
 
+// String returns the row as its heading names it.
 func (r row) String() string {
 	if r.Postfix {
-		return r.Workload.String() + toPostfix
+		return r.Name + ": " + r.Workload.String() + toPostfix
 	}
-	return r.Workload.String()
+	return r.Name + ": " + r.Workload.String()
 }
 
 // times returns the run times.
@@ -94,12 +96,9 @@ func (r *report) writeText(w io.Writer) error {
 	for _, row := range r.Rows {
 		row.writeText(&b)
 	}
-	r.writeIdentities(&b)
 	r.writeBefore(&b)
 	r.Features.writeText(&b)
-	for _, row := range r.Refusals {
-		row.writeText(&b)
-	}
+	r.writeRefusals(&b)
 	r.Flood.writeText(&b)
 	r.Latency.writeText(&b)
 	if goals := r.targets(); len(goals) > 0 {
@@ -171,21 +170,6 @@ func (r *report) rowsOf(name string) []row {
 	return slices.DeleteFunc(slices.Clone(r.Rows), func(r row) bool { return len(r.Runs[name]) == 0 })
 }
 
-// writeIdentities writes the cost of telling the sink who its client is.
-func (r *report) writeIdentities(w io.Writer) {
-	rows := r.rowsOf(gateAuto)
-	if len(rows) == 0 {
-		return
-	}
-	fmt.Fprintf(w, "\nWhat it costs to tell the sink who the client is, × %s:\n\n"+
-		"| workload | xforward, time | xforward, CPU | auto, time | auto, CPU |\n|---|---|---|---|---|\n", gateNone)
-	for _, row := range rows {
-		times, cpu := row.times(), row.cpu()
-		fmt.Fprintf(w, "| %s | %s | %s | %s | %s |\n", row, times.ratio(gateXforward, gateNone), cpu.ratio(gateXforward, gateNone),
-			times.ratio(gateAuto, gateNone), cpu.ratio(gateAuto, gateNone))
-	}
-}
-
 // writeBefore compares the gate with an older one.
 func (r *report) writeBefore(w io.Writer) {
 	rows := r.rowsOf(gateBefore)
@@ -194,7 +178,7 @@ func (r *report) writeBefore(w io.Writer) {
 	}
 	fmt.Fprintf(w, "\n%s, × the gate of --before:\n\n| workload | time | CPU |\n|---|---|---|\n", gateNone)
 	for _, row := range rows {
-		fmt.Fprintf(w, "| %s | %s | %s |\n", row, row.times().ratio(gateNone, gateBefore), row.cpu().ratio(gateNone, gateBefore))
+		fmt.Fprintf(w, "| %s | %s | %s |\n", row.Name, row.times().ratio(gateNone, gateBefore), row.cpu().ratio(gateNone, gateBefore))
 	}
 }
 
@@ -216,11 +200,18 @@ func (r featureRow) writeText(w io.Writer) {
 	}
 }
 
-func (r refusalRow) writeText(w io.Writer) {
-	fmt.Fprintf(w, "\nListed senders refused, one client that waits for each reply, %s in a run, %s, %s (how fast a process is woken):\n\n"+
-		"| by | a second | × Postfix |\n|---|---|---|\n", text.Number(r.Refusals), r.Manner, rounds(r.Rates))
-	for _, name := range measured(r.Rates) {
-		fmt.Fprintf(w, "| %s | %s |\n", name, rateCells(r.Rates, name))
+// writeRefusals writes how fast a process is woken.
+func (r *report) writeRefusals(w io.Writer) {
+	if len(r.Refusals) == 0 {
+		return
+	}
+	first := r.Refusals[0]
+	fmt.Fprintf(w, "\nListed senders refused, one client that waits for each reply, %s in a run, %s:\n\n"+
+		"| how | by | a second | × Postfix |\n|---|---|---|---|\n", text.Number(first.Refusals), rounds(first.Rates))
+	for _, row := range r.Refusals {
+		for _, name := range measured(row.Rates) {
+			fmt.Fprintf(w, "| %s | %s | %s |\n", row.Manner, name, rateCells(row.Rates, name))
+		}
 	}
 }
 
