@@ -2,6 +2,7 @@ package world
 
 import (
 	"fmt"
+	"math/big"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -372,9 +373,13 @@ func drawTogether(g *generator) []move {
 
 // handling returns a move that says how a message comes, and what happens to it.
 func (g *generator) handling(rcpts []string) move {
-	switch g.IntN(5) {
+	switch g.IntN(6) {
 	case 0:
 		return inMessage(func(_ *message, h *handling) { h.pipelined = true }, "the client pipelines")
+	case 5:
+		size := new(big.Int).Lsh(big.NewInt(1), uint([]int{10, 20, 25, 26, 31, 32, 62, 63, 64, 70}[g.IntN(10)]))
+		size.Sub(size, big.NewInt(int64(g.IntN(2))))
+		return inMessage(func(_ *message, h *handling) { h.size = size }, "before, the client announces %d bytes", size)
 	case 1:
 		n := 1 + g.IntN(200)
 		return inMessage(func(_ *message, h *handling) { h.chunk = n }, "the client sends chunks of %d bytes", n)

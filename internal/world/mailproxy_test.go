@@ -3,6 +3,7 @@ package world
 import (
 	"bytes"
 	"fmt"
+	"math/big"
 	"slices"
 	"strings"
 
@@ -15,7 +16,8 @@ type handling struct {
 	pipelined bool
 	chunk     int // the size of the chunks of BDAT; 0: DATA
 	giveUp    giveUp
-	trouble   trouble // at the next hop
+	size      *big.Int // of a message that the client announces before; nil: none
+	trouble   trouble  // at the next hop
 	edits     []edit
 }
 
@@ -48,6 +50,7 @@ type proxy struct {
 	listener *smtpfilter.Listener
 	clients  memoryListener
 	conn     *memoryConn
+	largest  *big.Int // message, as the gate says
 	faults   []string // of the replies
 }
 
@@ -59,7 +62,9 @@ func (p *proxy) open() {
 	var greeting string
 	p.conn, greeting = p.clients.dial()
 	p.replies(greeting, 1)
-	p.say("EHLO client.example\r\n", 1)
+	hello := p.say("EHLO client.example\r\n", 1)[0]
+	i := slices.IndexFunc(hello.Lines, func(line string) bool { return strings.HasPrefix(line, "SIZE ") })
+	p.largest, _ = new(big.Int).SetString(hello.Lines[i][len("SIZE "):], 10)
 }
 
 func (p *proxy) close() []string {
@@ -211,6 +216,9 @@ func (p *proxy) run(m *message, h *handling) (o observed) {
 			p.fault("given up: delivered %+v, and %d transactions are open", has.delivered, p.hop.open)
 		}
 	}
+	if h.size != nil {
+		p.announce(h.size)
+	}
 	p.hop.about(m, h.trouble)
 	d := &dialogue{proxy: p, h: h}
 	d.envelope(m, len(m.rcpts))
@@ -272,6 +280,15 @@ func (p *proxy) check(m *message, o *observed, text []byte) {
 			}
 		}
 	}
+}
+
+// announce begins a message of a size (RFC 1870), and no more.
+func (p *proxy) announce(size *big.Int) {
+	r := p.say(fmt.Sprintf("MAIL FROM:<b@clean.example> SIZE=%d\r\n", size), 1)[0]
+	if fits := size.Cmp(p.largest) <= 0; fits != r.Positive() {
+		p.fault("%q to a message of %d bytes, and %d are allowed", r, size, p.largest)
+	}
+	p.say("RSET\r\n", 1)
 }
 
 // giveUp begins a message that it gives up.
