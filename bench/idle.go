@@ -105,11 +105,17 @@ func (s *servers) cpu() map[string]usage {
 	return used
 }
 
-// hasMeasured reports whether a gate has measured its filter, which it does once, some seconds
-// after its start.
+// startTime is how long a gate has work of its start: after five seconds it gives memory back.
+const startTime = 8 * time.Second
+
+// hasMeasured reports whether a gate has done the work of its start, of which the last is to measure its
+// filter, or to give memory back.
 func (s *servers) hasMeasured(t target) bool {
 	if !t.gate || s.settled[t.name] {
 		return true
+	}
+	if time.Since(t.server.begun) < startTime {
+		return false
 	}
 	text, err := os.ReadFile(t.server.logPath)
 	if err == nil && bytes.Contains(text, []byte(`msg="filter measured"`)) {

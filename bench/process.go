@@ -18,12 +18,13 @@ type process struct {
 	name    string
 	cmd     *exec.Cmd
 	logPath string
+	begun   time.Time
 	ended   chan struct{}
 }
 
 // startProcess starts a server in dir, which also gets its log.
 func startProcess(dir, name, path string, args ...string) (*process, error) {
-	p := &process{name: name, cmd: exec.Command(path, args...), logPath: filepath.Join(dir, "log"), ended: make(chan struct{})}
+	p := &process{name: name, cmd: exec.Command(path, args...), logPath: filepath.Join(dir, "log"), begun: time.Now(), ended: make(chan struct{})}
 	log, err := os.Create(p.logPath)
 	if err != nil {
 		return nil, err

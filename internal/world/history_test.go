@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -102,6 +103,7 @@ type historyWorld struct {
 	opened   int
 	lost     int64 // before the last start
 
+	mu                 sync.Mutex // guards what the writer's calls of the disk use, too
 	calls, fails, more int
 	r                  *rand.Rand
 }
@@ -112,9 +114,13 @@ func (s *historyWorld) call(c atomicfile.Call) error {
 	if c.Op == "stat" && !strings.HasSuffix(c.Paths[0], "totals.db") {
 		return c.Do()
 	}
-	if s.calls++; s.fails == 0 || s.calls < s.fails {
+	s.mu.Lock()
+	s.calls++
+	if s.fails == 0 || s.calls < s.fails {
+		s.mu.Unlock()
 		return c.Do()
 	}
+	defer s.mu.Unlock()
 	for ; s.more > 0 && s.r.IntN(3) > 0; s.more-- {
 		s.record("")
 	}
@@ -131,9 +137,11 @@ func (s *historyWorld) open() (err error) {
 
 func (s *historyWorld) move(n int, m *historyMove) (err error) {
 	s.world.tell("%d. %s %d", n, m.what, m.n)
-	s.r = rand.New(rand.NewPCG(m.seed, 0))
 	synctest.Wait() // the writer waits, and sees the calls of this move
+	s.mu.Lock()
+	s.r = rand.New(rand.NewPCG(m.seed, 0))
 	s.calls, s.fails, s.more = 0, m.call, m.more
+	s.mu.Unlock()
 	switch m.what {
 	case "record":
 		for range m.n {
@@ -176,15 +184,23 @@ func (s *historyWorld) settle() (err error) {
 			break
 		}
 		if try == 1 {
-			s.fails = 0 // the disk works again
+			s.mend()
 		}
 		time.Sleep(15 * time.Second)
 	}
-	s.fails = 0
+	s.mend()
 	if err != nil || stats.Err != "" || stats.Queued != 0 {
 		return fmt.Errorf("the history stands still: %v, %s, %d wait", err, stats.Err, stats.Queued)
 	}
 	return nil
+}
+
+// mend lets the disk work again.
+func (s *historyWorld) mend() {
+	synctest.Wait() // what fails, fails wholly
+	s.mu.Lock()
+	s.fails = 0
+	s.mu.Unlock()
 }
 
 // restart ends the process and starts another one, on a damaged file.
