@@ -36,9 +36,9 @@ type acked struct{ what, digest string }
 // tries notes what an edit would make of a list.
 func (w *fleetWorld) tries(p *process, e fleet.Edit) {
 	digest, old := hex.EncodeToString(e.SHA256[:]), digestOf(p.text(e.List))
-	p.tried[e.List] = digest
 	w.looking.Lock()
 	defer w.looking.Unlock()
+	p.tried[e.List] = digest
 	w.chains[e.List].attempts[digest] = old
 }
 
