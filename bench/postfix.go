@@ -120,7 +120,7 @@ func (s *servers) startHop(ctx context.Context, t tools, addr string) error {
 	if err != nil {
 		return err
 	}
-	s.cleanup = append(s.cleanup, stopPostfix(t, conf), hop.stop)
+	s.cleanup = append(s.cleanup, hop.stop, stopPostfix(t, conf)) // the last one first
 	return hop.waitReady(ctx, addr)
 }
 

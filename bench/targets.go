@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -186,7 +187,7 @@ func (s *servers) stop() {
 	if s.sink != nil {
 		s.sink.stop()
 	}
-	for _, f := range s.cleanup {
+	for _, f := range slices.Backward(s.cleanup) {
 		f()
 	}
 }
