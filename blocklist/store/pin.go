@@ -135,18 +135,22 @@ func (s *Store) Pin(ctx context.Context, list string, p blocklist.Pin) (blocklis
 	case p.Sum == "" || p.Sum == stats.Sum:
 		p.Sum, p.Entries = stats.Sum, stats.Entries
 	}
-	before := stats.Pinned
+	before, err := ReadPin(c.StateDir, list) // a command may have pinned it a moment ago
+	if err != nil {
+		return p, err
+	}
 	if err := PinList(ctx, c, list, p); err != nil {
 		return p, err
 	}
-	err := s.Rescan(ctx)
+	err = s.Rescan(ctx)
 	if _, stats = s.current(list); stats != nil && stats.Sum == p.Sum {
 		return p, nil // what is wrong with other lists was so before
 	}
 	if stats != nil && stats.Err != nil {
 		err = stats.Err
 	}
-	if err == nil {
+	pin, unread := ReadPin(c.StateDir, list)
+	if err == nil || unread == nil && (pin == nil || pin.Sum != p.Sum || !pin.Since.Equal(p.Since)) {
 		return p, fmt.Errorf("list %q: another command has pinned or unpinned it meanwhile", list)
 	}
 	err = fmt.Errorf("list %q is not pinned, since that version cannot serve: %w", list, err)

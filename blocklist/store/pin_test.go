@@ -246,6 +246,20 @@ func TestPinUnpinnedMeanwhile(t *testing.T) {
 	unpins.Wait()
 }
 
+// A pin that fails leaves one that a command made before the Store looked.
+func TestFailedPinLeavesAnother(t *testing.T) {
+	c, _, _ := pinnedList(t, 1)
+	s := openStill(t, c)
+	sum := s.Set().Stats().Lists[0].Sum
+	must(t, PinList(t.Context(), c, "spam", blocklist.Pin{Sum: sum, Entries: 1, Since: time.Now().UTC()}))
+	if _, err := s.Pin(t.Context(), "spam", blocklist.Pin{Sum: strings.Repeat("0", 64)}); err == nil {
+		t.Error("pinned at a version that nobody has")
+	}
+	if p, err := ReadPin(c.StateDir, "spam"); err != nil || p == nil || p.Sum != sum {
+		t.Errorf("the pin is %+v, %v; want that of the command", p, err)
+	}
+}
+
 // TestPinnedVersionStays: the history does not drop the version to which a list is pinned.
 func TestPinnedVersionStays(t *testing.T) {
 	c, _, _ := pinnedList(t, 5)
