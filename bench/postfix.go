@@ -14,14 +14,10 @@ import (
 	"spamgate/internal/disposable"
 )
 
-// postfixMain configures Postfix as a before-queue filter (SMTPD_PROXY_README): it
-// looks the sender up in an lmdb table and passes the mail to the sink while the
-// client waits, without a queue. Its limits for clients with errors or many
-// connections are off (it does not query anvil), since all clients have one
-// address here, and so are lookups of their names. The number of clients has no
-// limit, and the processes stay for the run: their end would be work while others
-// are measured.
-const postfixMain = `compatibility_level = 3.6
+// postfixBase configures a Postfix that many clients of one address use: it has no limit
+// of connections (it does not query anvil), looks up no names of theirs, and its processes
+// stay for the run: their end would be work while others are measured.
+const postfixBase = `compatibility_level = 3.6
 queue_directory = DIR/queue
 data_directory = DIR/data
 maillog_file = DIR/mail.log
@@ -36,17 +32,22 @@ alias_database =
 local_recipient_maps =
 mynetworks = 127.0.0.0/8
 smtpd_relay_restrictions = permit_mynetworks, reject
-smtpd_sender_restrictions = check_sender_access lmdb:DIR/senders
-smtpd_proxy_filter = SINK
-smtpd_error_sleep_time = 0
-smtpd_soft_error_limit = 100000
-smtpd_hard_error_limit = 1000000
 smtpd_client_connection_count_limit = 0
-smtpd_client_connection_rate_limit = 0
 smtpd_client_event_limit_exceptions = 127.0.0.0/8
 message_size_limit = 52428800
 default_process_limit = 200
 max_idle = 1h
+`
+
+// postfixMain configures Postfix as a before-queue filter (SMTPD_PROXY_README): it
+// looks the sender up in an lmdb table and passes the mail to the sink while the
+// client waits, without a queue. Clients may make as many errors as they like.
+const postfixMain = postfixBase + `smtpd_sender_restrictions = check_sender_access lmdb:DIR/senders
+smtpd_proxy_filter = SINK
+smtpd_error_sleep_time = 0
+smtpd_soft_error_limit = 100000
+smtpd_hard_error_limit = 1000000
+smtpd_client_connection_rate_limit = 0
 `
 
 const postfixMaster = `ADDR:PORT inet n - n - 200 smtpd
@@ -59,27 +60,7 @@ postlog  unix-dgram n - n - 1 postlogd
 
 // hopMain configures the Postfix behind the gates: with its defaults it takes a message
 // into its queue, and syncs it, before it replies. Then it discards it.
-const hopMain = `compatibility_level = 3.6
-queue_directory = DIR/queue
-data_directory = DIR/data
-maillog_file = DIR/mail.log
-maillog_file_prefixes = DIR
-myhostname = mx.example.org
-inet_interfaces = 127.0.0.1
-inet_protocols = ipv4
-smtpd_peername_lookup = no
-mydestination =
-alias_maps =
-alias_database =
-local_recipient_maps =
-mynetworks = 127.0.0.0/8
-smtpd_relay_restrictions = permit_mynetworks, reject
-smtpd_authorized_xforward_hosts = 127.0.0.0/8
-smtpd_client_connection_count_limit = 0
-smtpd_client_event_limit_exceptions = 127.0.0.0/8
-message_size_limit = 52428800
-default_process_limit = 200
-max_idle = 1h
+const hopMain = postfixBase + `smtpd_authorized_xforward_hosts = 127.0.0.0/8
 default_transport = discard
 `
 

@@ -39,37 +39,28 @@ func (r row) String() string {
 	return r.Name + ": " + r.Workload.String()
 }
 
-// times returns the run times.
-func (r row) times() figures {
+// figures returns a number of each run.
+func (r row) figures(number func(measurement) float64) figures {
 	f := figures{}
 	for target, runs := range r.Runs {
 		for _, m := range runs {
-			f.add(target, m.Seconds)
+			f.add(target, number(m))
 		}
 	}
 	return f
 }
+
+// times returns the run times.
+func (r row) times() figures { return r.figures(func(m measurement) float64 { return m.Seconds }) }
 
 // cpu returns the CPU times a message, in microseconds.
 func (r row) cpu() figures {
-	f := figures{}
-	for target, runs := range r.Runs {
-		for _, m := range runs {
-			f.add(target, m.CPU/float64(r.Workload.Messages)*1e6)
-		}
-	}
-	return f
+	return r.figures(func(m measurement) float64 { return m.CPU / float64(r.Workload.Messages) * 1e6 })
 }
 
-// system returns the CPU times a message in the kernel, in microseconds.
+// system returns those in the kernel.
 func (r row) system() figures {
-	f := figures{}
-	for target, runs := range r.Runs {
-		for _, m := range runs {
-			f.add(target, m.System/float64(r.Workload.Messages)*1e6)
-		}
-	}
-	return f
+	return r.figures(func(m measurement) float64 { return m.System / float64(r.Workload.Messages) * 1e6 })
 }
 
 // slowestGate returns how many messages a second the slowest gate passed on over
