@@ -184,10 +184,9 @@ func TestReaderContents(t *testing.T) {
 	}
 }
 
-// TestReaderOnNewConnection has a gate that only reads try changes when it has just connected again, and
-// does not know yet that the server does not permit them.
-func TestReaderOnNewConnection(t *testing.T) {
-	t.Parallel()
+// readsFrom returns a server, and a gate that only reads and has the list of another one.
+func readsFrom(t *testing.T) (*fleettest.Server, *gate) {
+	t.Helper()
 	s, as := withReader(t)
 	a := newGate(t, "a", s, as("all"))
 	a.write("blocked", "one@example.net\n")
@@ -197,6 +196,14 @@ func TestReaderOnNewConnection(t *testing.T) {
 		o.times.edit = 500 * time.Millisecond
 	})
 	equal(t, "blocked", a, b)
+	return s, b
+}
+
+// TestReaderOnNewConnection has a gate that only reads try changes when it has just connected again, and
+// does not know yet that the server does not permit them.
+func TestReaderOnNewConnection(t *testing.T) {
+	t.Parallel()
+	_, b := readsFrom(t)
 	b.connected(b.nc)
 	if err := b.tryEdit("blocked", func(old string) string { return old + "two@example.net\n" }); !errors.Is(err, ErrReadOnly) {
 		t.Errorf("an edit: %v", err)
@@ -210,15 +217,7 @@ func TestReaderOnNewConnection(t *testing.T) {
 // TestReaderOffline has a gate that only reads ask for versions when it cannot reach the fleet.
 func TestReaderOffline(t *testing.T) {
 	t.Parallel()
-	s, as := withReader(t)
-	a := newGate(t, "a", s, as("all"))
-	a.write("blocked", "one@example.net\n")
-	a.start()
-	b := startGate(t, "b", s, func(o *Options) {
-		as("reader")(o)
-		o.times.edit = 500 * time.Millisecond
-	})
-	equal(t, "blocked", a, b)
+	s, b := readsFrom(t)
 	s.Stop()
 	eventually(t, "b knows that it is alone", func() bool { return !b.Status().Connected })
 	if _, err := b.Earlier(t.Context(), "blocked", func([sha256.Size]byte) bool { return true }); !errors.Is(err, ErrReadOnly) {

@@ -153,14 +153,15 @@ func (w *configuration) wrong(d entrance, m *message, a done) string {
 func (w *configuration) compose(d entrance, m *message, alone []done, all done) string {
 	var takes, refuses, drops, tags []string
 	var refusals []reply
-	late, noAnswer, passed, waits := false, false, false, false
+	late, noAnswer, passed, waits, refusedAlone, dropped := false, false, false, false, false, true
 	for i, a := range alone {
 		if all.rcpts[i] != a.rcpts[0] {
 			return fmt.Sprintf("RCPT TO:<%s>", m.rcpts[i])
 		}
 		r := w.recipient(m.rcpts[i])
+		dropped = dropped && (!a.taken || w.dropped(m, r))
 		passed = passed || a.taken && (len(a.to) > 0 || a.late || a.message.code != 250 && !w.drops(m, r))
-		waits = waits || a.taken && w.find(m, r, atHeader, false).worst.action != w.find(m, r, atHeader, true).worst.action
+		waits = waits || a.taken && (w.find(m, r, atHeader, false).worst.action != w.find(m, r, atHeader, true).worst.action || w.unanswered(m, r))
 	}
 	for i, a := range alone {
 		r := w.recipient(m.rcpts[i])
@@ -174,7 +175,7 @@ func (w *configuration) compose(d entrance, m *message, alone []done, all done) 
 			refuses, refusals = append(refuses, m.rcpts[i]), append(refusals, refusal(end))
 		case a.message.code != 250:
 			refuses, refusals = append(refuses, m.rcpts[i]), append(refusals, a.message)
-			noAnswer = noAnswer || a.message.list == ""
+			noAnswer, refusedAlone = noAnswer || a.message.list == "", true
 		case len(a.to) > 0:
 			takes = append(takes, m.rcpts[i])
 			for _, l := range a.tags {
@@ -191,6 +192,9 @@ func (w *configuration) compose(d entrance, m *message, alone []done, all done) 
 	}
 	if !all.taken {
 		return ""
+	}
+	if all.message.code == 250 && !refusedAlone && slices.Equal(unique(all.to), unique(takes)) && len(all.to) == len(takes) {
+		refuses, refusals, late = nil, nil, false // each has got what he gets alone
 	}
 	worst := reply{}
 	for _, r := range refusals {
@@ -211,8 +215,8 @@ func (w *configuration) compose(d entrance, m *message, alone []done, all done) 
 		}
 	}
 	switch {
-	case refused && waits && !passed && all.message.code == 250 && all.to == nil && w.decide(m).message[0].code == 250:
-		return "" // with which code it would be refused depends on a signature, and nobody gets it to read that
+	case refused && waits && !passed && all.message.code == 250 && all.to == nil && (dropped || w.decide(m).message[0].code == 250):
+		return "" // with which code it would be refused depends on a signature, and nobody gets it to read that: the reverse-path discards it
 	case refused:
 		if all.message.code != worst.code || refusals != nil && !slices.Contains(refusals, all.message) {
 			return fmt.Sprintf("%v, want one of %v", all.message, refusals)
@@ -253,6 +257,14 @@ func (w *configuration) compose(d entrance, m *message, alone []done, all done) 
 		}
 	}
 	return ""
+}
+
+// unanswered reports whether the lists cannot be asked about the header for a recipient who is reachable
+// by every sender: what else is known of it may wait for a signature.
+func (w *configuration) unanswered(m *message, r recipient) bool {
+	return r.exempt && slices.ContainsFunc(m.fields, func(f field) bool {
+		return slices.ContainsFunc(f.addresses, func(a address) bool { return w.noAnswer(&r, true, a.written) })
+	})
 }
 
 // drops reports whether the message is dropped for a recipient, whatever is proven.
