@@ -5,10 +5,8 @@ import (
 	"io"
 	"log/slog"
 	"math/rand/v2"
-	"net"
 	"net/netip"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -31,14 +29,12 @@ type publisher struct {
 // startPublisher starts an rbldnsd with a dnset. It ends with the test.
 func startPublisher(t *testing.T, dnset string) *publisher {
 	t.Helper()
-	program := harness.Program(t, "rbldnsd", "rbldnsd")
 	dir := t.TempDir()
 	os.Chmod(dir, 0o755) // rbldnsd gives up root
 	os.Chmod(filepath.Dir(dir), 0o755)
 	p := &publisher{T: t, file: filepath.Join(dir, "dnset"), addr: netip.MustParseAddrPort(harness.FreeAddr(t))}
 	harness.WriteFile(t, p.file, dnset)
-	host, port, _ := net.SplitHostPort(p.addr.String())
-	cmd := exec.Command(program, "-n", "-u", "nobody", "-b", host+"/"+port, "dbl.test:dnset:"+p.file)
+	cmd := harness.RBLDNSD(t, p.addr.String(), "dbl.test:dnset:"+p.file)
 	out := harness.NewOutput(t, "rbldnsd")
 	cmd.Stdout, cmd.Stderr = out, out
 	if err := cmd.Start(); err != nil {

@@ -3,9 +3,7 @@ package doors
 import (
 	"fmt"
 	"math/rand/v2"
-	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -86,8 +84,7 @@ func dnsNames(random *rand.Rand, n int) (list string, names []string) {
 func startRBLDNSD(t testing.TB, file string) (addr string, process *os.Process) {
 	t.Helper()
 	addr = harness.FreeAddr(t)
-	host, port, _ := net.SplitHostPort(addr)
-	cmd := exec.Command(harness.Program(t, "rbldnsd", "rbldnsd"), "-n", "-u", "nobody", "-b", host+"/"+port, "bl.example.org:dnset:"+file)
+	cmd := harness.RBLDNSD(t, addr, "bl.example.org:dnset:"+file)
 	out := harness.NewOutput(t, "rbldnsd")
 	cmd.Stdout, cmd.Stderr = out, out
 	if err := cmd.Start(); err != nil {

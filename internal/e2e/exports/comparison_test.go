@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"os/exec"
 	"strings"
 	"testing"
 
@@ -126,10 +125,9 @@ type rbldnsd struct{ *dnsServer }
 // startRBLDNSD starts an rbldnsd with a dnset, which ends with the test.
 func startRBLDNSD(t *testing.T, file string, flags ...string) rbldnsd {
 	t.Helper()
-	program := harness.Program(t, "rbldnsd", "rbldnsd")
-	host, port, _ := net.SplitHostPort(harness.FreeAddr(t))
-	args := append([]string{"-n", "-u", "nobody", "-b", host + "/" + port}, flags...)
-	return rbldnsd{startDNS(t, host, port, exec.Command(program, append(args, "bl.test:dnset:"+file)...))}
+	addr := harness.FreeAddr(t)
+	host, port, _ := net.SplitHostPort(addr)
+	return rbldnsd{startDNS(t, host, port, harness.RBLDNSD(t, addr, append(flags, "bl.test:dnset:"+file)...))}
 }
 
 // refuses reports whether the domain of a sender is in the zone.

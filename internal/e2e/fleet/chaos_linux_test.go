@@ -305,12 +305,11 @@ func (c *chaos) part(i int, state linkState) {
 func (c *chaos) checkAccounts() {
 	c.Helper()
 	for _, g := range c.gates {
-		var last map[string]bool
 		harness.WaitFor(c, g.name+" has the fleet's accounts", func() bool {
-			last = c.users(g)
 			a := accountsOf(g.status())
 			return a.Sequence > 0 && !a.Behind && a.Error == "" && a.Sequence == accountsOf(c.gates[0].status()).Sequence
 		})
+		last := c.users(g)
 		tried := 0
 		for _, s := range c.accounts {
 			s.checkIn(c.T, g, last)

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -60,4 +61,15 @@ func Run(t testing.TB, cmd *exec.Cmd) (stdout, stderr string, code int) {
 		t.Fatalf("%s: %v", cmd, err)
 	}
 	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
+}
+
+// RBLDNSD returns a command that runs rbldnsd at an address, in the foreground. As root it becomes
+// nobody, who must be able to read its files.
+func RBLDNSD(t testing.TB, addr string, args ...string) *exec.Cmd {
+	t.Helper()
+	all := []string{"-n", "-b", strings.Replace(addr, ":", "/", 1)}
+	if os.Geteuid() == 0 {
+		all = append(all, "-u", "nobody")
+	}
+	return exec.Command(Program(t, "rbldnsd", "rbldnsd"), append(all, args...)...)
 }

@@ -1,9 +1,7 @@
 package lists
 
 import (
-	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -32,7 +30,6 @@ other.example :127.0.0.9:not for us
 // TestListInDNS asks rbldnsd.
 func TestListInDNS(t *testing.T) {
 	t.Parallel()
-	program := harness.Program(t, "rbldnsd", "rbldnsd")
 	dir, err := os.MkdirTemp("", "sgdns") // t.TempDir is for root alone, and rbldnsd is not root
 	if err == nil {
 		err = os.Chmod(dir, 0o755)
@@ -42,8 +39,8 @@ func TestListInDNS(t *testing.T) {
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	harness.WriteFile(t, filepath.Join(dir, "zone"), published)
-	host, port, _ := net.SplitHostPort(harness.FreeAddr(t))
-	cmd := exec.Command(program, "-n", "-u", "nobody", "-b", host+"/"+port, "-r", "/", "-w", "/", "dbl.test:dnset:"+filepath.Join(dir, "zone"))
+	addr := harness.FreeAddr(t)
+	cmd := harness.RBLDNSD(t, addr, "dbl.test:dnset:"+filepath.Join(dir, "zone"))
 	output := harness.NewOutput(t, "rbldnsd")
 	cmd.Stdout, cmd.Stderr = output, output
 	if err := cmd.Start(); err != nil {
@@ -52,7 +49,7 @@ func TestListInDNS(t *testing.T) {
 	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
 	output.Wait("rbldnsd to start", func(line string) bool { return strings.Contains(line, "started") })
 
-	setup := dnsLists(net.JoinHostPort(host, port), `
+	setup := dnsLists(addr, `
 [[list]]
 name = "allowed"
 path = "allowed.txt"

@@ -26,7 +26,7 @@ import (
 
 // managedSetup is a gate with managed lists.
 var managedSetup = harness.Setup{
-	Tables: "[state]\ndir = \"state\"\n[admin]\nsocket = \"run/admin.sock\"\nsocket_mode = \"0660\"\nsocket_group = \"65533\"\n",
+	Tables: "[state]\ndir = \"state\"\n[admin]\nsocket = \"run/admin.sock\"\n",
 	Lists: `
 [[list]]
 name = "blocked"
@@ -101,7 +101,9 @@ func TestManagedByGroup(t *testing.T) {
 	if err := errors.Join(os.Chmod(dir, 0o755), os.Mkdir(filepath.Join(dir, "run"), 0o755)); err != nil {
 		t.Fatal(err)
 	}
-	harness.WriteFile(t, filepath.Join(dir, "config.toml"), managedSetup.Config())
+	setup := managedSetup
+	setup.Tables += "socket_mode = \"0660\"\nsocket_group = \"65533\"\n"
+	harness.WriteFile(t, filepath.Join(dir, "config.toml"), setup.Config())
 	if err := os.Chmod(filepath.Join(dir, "config.toml"), 0o644); err != nil {
 		t.Fatal(err)
 	}
